@@ -1,0 +1,34 @@
+//===- Tfm.h - the model dialect --------------------------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_DIALECT_TFM_IR_TFM_H
+#define DROVER_DIALECT_TFM_IR_TFM_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "drover/Dialect/Tfm/IR/TfmDialect.h.inc"
+#include "drover/Dialect/Tfm/IR/TfmEnums.h.inc"
+#include "drover/Dialect/Tfm/IR/TfmInterfaces.h.inc"
+
+namespace drover::tfm::detail {
+/// Parsing and printing of attribute parameters that MLIR has no field parser for.
+mlir::FailureOr<llvm::APFloat> parseDouble(mlir::AsmParser &parser);
+mlir::FailureOr<bool> parseBool(mlir::AsmParser &parser);
+} // namespace drover::tfm::detail
+
+#define GET_ATTRDEF_CLASSES
+#include "drover/Dialect/Tfm/IR/TfmAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "drover/Dialect/Tfm/IR/TfmOps.h.inc"
+
+#endif // DROVER_DIALECT_TFM_IR_TFM_H

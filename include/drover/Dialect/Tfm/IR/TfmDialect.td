@@ -1,0 +1,35 @@
+#ifndef DROVER_DIALECT_TFM_IR_TFMDIALECT
+#define DROVER_DIALECT_TFM_IR_TFMDIALECT
+
+include "mlir/IR/OpBase.td"
+
+def Tfm_Dialect : Dialect {
+  let name = "tfm";
+  let cppNamespace = "::drover::tfm";
+  let summary = "the model: transformers on global tensors";
+  let description = [{
+    A transformer as a person would write it: one function, parameters as named arguments, a dozen
+    operations a layer. Element-wise work is upstream `arith` and `math` on tensors; the structural
+    operations (`tfm.reshape`, `tfm.iota`, ..) carry what an importer could not raise.
+    Sizes may be symbolic: see docs/tfm.md.
+  }];
+  let useDefaultAttributePrinterParser = 1;
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+  let extraClassDeclaration = [{
+    void registerAttributes();
+    /// Module attribute: array of strings, the names of the symbolic sizes (s0, s1, ..).
+    static constexpr ::llvm::StringLiteral kSymbolsAttr = "tfm.symbols";
+    /// Argument attribute: affine map `()[s0, ..] -> (d0, ..)`, the sizes of a dynamic argument.
+    static constexpr ::llvm::StringLiteral kShapeAttr = "tfm.shape";
+    /// Argument attribute: the name of a model input.
+    static constexpr ::llvm::StringLiteral kInputAttr = "tfm.input";
+    /// Argument attribute: the model's own name of a parameter.
+    static constexpr ::llvm::StringLiteral kParameterAttr = "tfm.parameter";
+    /// Argument attribute: where a parameter's values are (#tfm.source).
+    static constexpr ::llvm::StringLiteral kSourceAttr = "tfm.source";
+    /// Result attribute: the name of a model output.
+    static constexpr ::llvm::StringLiteral kOutputAttr = "tfm.output";
+  }];
+}
+
+#endif // DROVER_DIALECT_TFM_IR_TFMDIALECT

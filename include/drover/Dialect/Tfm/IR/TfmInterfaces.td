@@ -1,0 +1,75 @@
+#ifndef DROVER_DIALECT_TFM_IR_TFMINTERFACES
+#define DROVER_DIALECT_TFM_IR_TFMINTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def ShapeInferenceOpInterface : OpInterface<"ShapeInferenceOpInterface"> {
+  let cppNamespace = "::drover::tfm";
+  let description = [{
+    Result shapes from operand shapes and attributes. Dynamic sizes are `ShapedType::kDynamic`.
+    The verifier of an op holds its result types against this; `tfm-specialize` refines types by it.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Appends one shape per result. `symbols` are the values of s0, s1, .. (kDynamic where unknown),
+        for ops whose result sizes are an affine map. Emits an error on the op when operand shapes
+        contradict each other.
+      }],
+      "::llvm::LogicalResult", "inferResultShapes",
+      (ins "::llvm::ArrayRef<int64_t>":$symbols,
+           "::llvm::SmallVectorImpl<::llvm::SmallVector<int64_t>> &":$shapes)>
+  ];
+}
+
+def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
+  let cppNamespace = "::drover::tfm";
+  let description = [{
+    Reverse-mode rule of one op. Upstream ops (arith, math) implement it by external models.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Builds the gradients of the operands at the builder's insertion point.
+        `resultGradients` has one value per result, null where that result's gradient is zero.
+        `operandTypes` has one type per operand: the type that gradient must have (the operand's own
+        element type, or f32 where several uses are summed, DESIGN "sums its gradients in fp32");
+        null where no gradient is wanted. Fills `operandGradients`, one per operand, null where the
+        gradient is zero or not wanted. Forward operands and results may be used: the caller decides
+        whether they are stashed or rebuilt.
+      }],
+      "::llvm::LogicalResult", "buildGradients",
+      (ins "::mlir::OpBuilder &":$builder,
+           "::mlir::ValueRange":$resultGradients,
+           "::mlir::TypeRange":$operandTypes,
+           "::llvm::SmallVectorImpl<::mlir::Value> &":$operandGradients)>
+  ];
+}
+
+def CostOpInterface : OpInterface<"CostOpInterface"> {
+  let cppNamespace = "::drover::tfm";
+  let description = [{
+    What one execution of the op costs. Shapes must be static.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Model floating-point operations; a multiply-add counts two, attention is counted causal where
+        its mask is (`docs/tfm.md`, section cost). Element-wise work counts zero.
+      }], "uint64_t", "getFlops", (ins)>,
+    InterfaceMethod<[{
+        Bytes that must move at least: operands read once, results written once.
+      }], "uint64_t", "getBytes", (ins), /*methodBody=*/[{}], /*defaultImplementation=*/[{
+        uint64_t total = 0;
+        auto add = [&](::mlir::Type type) {
+          if (auto shaped = ::llvm::dyn_cast<::mlir::ShapedType>(type); shaped && shaped.hasStaticShape())
+            total += static_cast<uint64_t>(shaped.getNumElements()) *
+                     ((shaped.getElementTypeBitWidth() + 7) / 8);
+        };
+        for (::mlir::Type type : $_op->getOperandTypes())
+          add(type);
+        for (::mlir::Type type : $_op->getResultTypes())
+          add(type);
+        return total;
+      }]>
+  ];
+}
+
+#endif // DROVER_DIALECT_TFM_IR_TFMINTERFACES

@@ -1,0 +1,35 @@
+#ifndef DROVER_DIALECT_TFM_IR_TFMOPS
+#define DROVER_DIALECT_TFM_IR_TFMOPS
+
+include "drover/Dialect/Tfm/IR/TfmDialect.td"
+include "drover/Dialect/Tfm/IR/TfmAttrs.td"
+include "drover/Dialect/Tfm/IR/TfmInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+
+// Every op is pure and infers its result shapes. Ops that carry gradients add DifferentiableOpInterface.
+class Tfm_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tfm_Dialect, mnemonic,
+         !listconcat([Pure,
+                      DeclareOpInterfaceMethods<ShapeInferenceOpInterface>,
+                      DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>], traits)> {
+  let hasVerifier = 1;
+}
+
+class Tfm_DifferentiableOp<string mnemonic, list<Trait> traits = []>
+    : Tfm_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
+
+def Tfm_Float : AnyTypeOf<[F32, BF16, F16, F64]>;
+def Tfm_FloatTensor : RankedTensorOf<[Tfm_Float]>;
+def Tfm_F32Tensor : RankedTensorOf<[F32]>;
+def Tfm_IdTensor : RankedTensorOf<[I32, I64]>;
+def Tfm_MaskTensor : RankedTensorOf<[I1, F32, BF16, F16, F64]>;
+def Tfm_KeyMaskTensor : RankedTensorOf<[I1, I8, I32, I64]>;
+def Tfm_AnyTensor : RankedTensorOf<[AnyType]>;
+
+include "drover/Dialect/Tfm/IR/TfmLayerOps.td"
+include "drover/Dialect/Tfm/IR/TfmAttentionOps.td"
+include "drover/Dialect/Tfm/IR/TfmLossOps.td"
+include "drover/Dialect/Tfm/IR/TfmStructuralOps.td"
+
+#endif // DROVER_DIALECT_TFM_IR_TFMOPS

@@ -1,0 +1,21 @@
+//===- Passes.h - passes of the model dialect -------------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_DIALECT_TFM_TRANSFORMS_PASSES_H
+#define DROVER_DIALECT_TFM_TRANSFORMS_PASSES_H
+
+#include "drover/Dialect/Tfm/IR/Tfm.h"
+#include "mlir/Pass/Pass.h"
+
+namespace drover::tfm {
+
+#define GEN_PASS_DECL
+#include "drover/Dialect/Tfm/Transforms/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "drover/Dialect/Tfm/Transforms/Passes.h.inc"
+
+} // namespace drover::tfm
+
+#endif // DROVER_DIALECT_TFM_TRANSFORMS_PASSES_H

@@ -1,0 +1,85 @@
+//===- OpUtils.cpp - shared pieces of the verifiers -------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "OpUtils.h"
+
+using namespace mlir;
+using namespace drover::tfm;
+
+bool drover::tfm::compatible(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  return a.size() == b.size() &&
+         llvm::all_of(llvm::zip(a, b), [](auto pair) { return compatible(std::get<0>(pair), std::get<1>(pair)); });
+}
+
+Shape drover::tfm::refine(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  Shape result;
+  for (auto [x, y] : llvm::zip(a, b))
+    result.push_back(refine(x, y));
+  return result;
+}
+
+std::string drover::tfm::str(ArrayRef<int64_t> shape) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << '[';
+  llvm::interleave(
+      shape, stream,
+      [&](int64_t size) {
+        if (ShapedType::isDynamic(size))
+          stream << '?';
+        else
+          stream << size;
+      },
+      "x");
+  stream << ']';
+  return text;
+}
+
+Shape drover::tfm::evaluate(AffineMap map, ArrayRef<int64_t> symbols) {
+  MLIRContext *context = map.getContext();
+  SmallVector<AffineExpr> replacements;
+  for (unsigned i = 0; i < map.getNumSymbols(); ++i)
+    replacements.push_back(i < symbols.size() && !ShapedType::isDynamic(symbols[i])
+                               ? getAffineConstantExpr(symbols[i], context)
+                               : getAffineSymbolExpr(i, context));
+  Shape result;
+  for (AffineExpr expr : map.getResults()) {
+    AffineExpr value = simplifyAffineExpr(expr.replaceSymbols(replacements), 0, map.getNumSymbols());
+    auto constant = dyn_cast<AffineConstantExpr>(value);
+    result.push_back(constant ? constant.getValue() : ShapedType::kDynamic);
+  }
+  return result;
+}
+
+LogicalResult drover::tfm::verifyShapes(Operation *op) {
+  SmallVector<SmallVector<int64_t>> shapes;
+  if (failed(cast<ShapeInferenceOpInterface>(op).inferResultShapes({}, shapes)))
+    return failure();
+  if (shapes.size() != op->getNumResults())
+    return op->emitOpError("expects ") << shapes.size() << " results, has " << op->getNumResults();
+  for (auto [index, shape] : llvm::enumerate(shapes))
+    if (!compatible(shape, shapeOf(op->getResult(index))))
+      return op->emitOpError("expects result ")
+             << index << " to have shape " << str(shape) << ", not " << str(shapeOf(op->getResult(index)));
+  return success();
+}
+
+uint64_t drover::tfm::elements(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.hasStaticShape() ? type.getNumElements() : 0;
+}
+
+Type drover::tfm::accumulatorType(Type type) { return type.isF64() ? type : Float32Type::get(type.getContext()); }
+
+LogicalResult drover::tfm::inferSame(Operation *op, ValueRange operands, unsigned results, Shapes &shapes) {
+  Shape shape(shapeOf(operands.front()));
+  for (Value operand : operands.drop_front()) {
+    if (!compatible(shape, shapeOf(operand)))
+      return op->emitOpError("expects operands of equal shapes, not ")
+             << str(shape) << " and " << str(shapeOf(operand));
+    shape = refine(shape, shapeOf(operand));
+  }
+  shapes.append(results, shape);
+  return success();
+}

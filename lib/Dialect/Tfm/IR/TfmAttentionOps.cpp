@@ -1,0 +1,170 @@
+//===- TfmAttentionOps.cpp - rope and attention -----------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "OpUtils.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace drover::tfm;
+
+//===----------------------------------------------------------------------===//
+// Rope
+//===----------------------------------------------------------------------===//
+
+LogicalResult RopeOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  return inferSame(*this, getInput(), 1, shapes); // C5
+}
+
+LogicalResult RopeOp::verify() {
+  ArrayRef<int64_t> input = shapeOf(getInput()), positions = shapeOf(getPositions());
+  if (input.size() != 3)
+    return emitOpError("expects an input of rank 3, not ") << str(input);
+  if (positions.size() != 2 || (!compatible(positions[0], input[0]) && positions[0] != 1) ||
+      !compatible(positions[1], input[1])) // C1
+    return emitOpError("expects positions of shape ") << str(input.drop_back()) << ", not " << str(positions);
+  int64_t head = getHeadSize(), rotary = getRotaryDim();
+  if (head <= 0 || (!ShapedType::isDynamic(input[2]) && input[2] % head)) // C2
+    return emitOpError("expects head_size (") << head << ") to divide the last size of input (" << input[2] << ")";
+  if (rotary <= 0 || rotary % 2 || rotary > head) // C3
+    return emitOpError("expects rotary_dim to be even, positive and at most head_size (")
+           << head << "), not " << rotary;
+  if (std::optional<ArrayRef<float>> table = getInvFreq()) { // C4
+    if (static_cast<int64_t>(table->size()) != rotary / 2)
+      return emitOpError("expects inv_freq to have ") << rotary / 2 << " elements, not " << table->size();
+    if (getScaling())
+      return emitOpError("expects no scaling where inv_freq is given");
+  }
+  return verifyShapes(*this);
+}
+uint64_t RopeOp::getFlops() { return 0; }
+
+static float toFloat(const APFloat &value) { return static_cast<float>(value.convertToDouble()); }
+
+SmallVector<float> RopeOp::getFrequencies() {
+  if (std::optional<ArrayRef<float>> table = getInvFreq())
+    return SmallVector<float>(*table);
+  int64_t rotary = getRotaryDim();
+  float theta = getTheta().convertToDouble();
+  SmallVector<float> result;
+  for (int64_t c = 0; c < rotary; c += 2)
+    result.push_back(1.0f / std::pow(theta, static_cast<float>(c) / static_cast<float>(rotary)));
+  RopeScalingAttr scaling = getScalingAttr();
+  if (!scaling)
+    return result;
+  for (float &frequency : result) {
+    float factor = toFloat(scaling.getFactor());
+    if (scaling.getKind() == "linear") {
+      frequency /= factor;
+      continue;
+    }
+    float low = toFloat(scaling.getLow()), high = toFloat(scaling.getHigh()), original = scaling.getOriginal();
+    float wavelength = 2.0f * static_cast<float>(M_PI) / frequency;
+    if (wavelength > original / low) {
+      frequency /= factor;
+    } else if (!(wavelength < original / high)) {
+      float smooth = (original / wavelength - low) / (high - low);
+      frequency = (1 - smooth) * frequency / factor + smooth * frequency;
+    }
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+template <typename OpT> static LogicalResult verifyAttention(OpT op) {
+  ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()), value = shapeOf(op.getValue());
+  int64_t heads = op.getNumHeads(), kvHeads = op.getNumKvHeads();
+  if (heads <= 0 || kvHeads <= 0 || heads % kvHeads) // C1
+    return op.emitOpError("expects kv heads (") << kvHeads << ") to divide query heads (" << heads << ")";
+  if (query.size() != 3 || key.size() != 3 || value.size() != 3)
+    return op.emitOpError("expects query, key and value of rank 3, not ")
+           << str(query) << ", " << str(key) << " and " << str(value);
+  if (query[2] % heads || key[2] % kvHeads || value[2] % kvHeads || query[2] / heads != key[2] / kvHeads) // C2
+    return op.emitOpError("expects equal head sizes of query and key, not ")
+           << query[2] << " over " << heads << " heads and " << key[2] << " over " << kvHeads;
+  if (!compatible(query[0], key[0]) || !compatible(key.drop_back(), value.drop_back())) // C3
+    return op.emitOpError("expects equal batches and equal lengths of key and value, not ")
+           << str(query) << ", " << str(key) << " and " << str(value);
+  auto broadcastable = [](int64_t size, int64_t full) { return size == 1 || compatible(size, full); };
+  if (Value mask = op.getMask()) { // C5
+    ArrayRef<int64_t> shape = shapeOf(mask);
+    if (shape.size() != 4 || !broadcastable(shape[0], query[0]) || !broadcastable(shape[1], heads) ||
+        !broadcastable(shape[2], query[1]) || !compatible(shape[3], key[1]))
+      return op.emitOpError("expects a mask that broadcasts to ")
+             << str({query[0], heads, query[1], key[1]}) << ", not " << str(shape);
+  }
+  if (Value mask = op.getKeyMask()) { // C6
+    ArrayRef<int64_t> shape = shapeOf(mask);
+    if (shape.size() != 2 || !broadcastable(shape[0], key[0]) || !compatible(shape[1], key[1]))
+      return op.emitOpError("expects a key_mask of shape ") << str({key[0], key[1]}) << ", not " << str(shape);
+  }
+  if (Value documents = op.getDocuments()) { // C7
+    ArrayRef<int64_t> shape = shapeOf(documents);
+    if (shape.size() != 2 || !compatible(shape[0], query[0]) || !compatible(shape[1], query[1]) ||
+        !compatible(query[1], key[1]))
+      return op.emitOpError("expects documents of shape ")
+             << str(query.drop_back()) << " and as many keys as queries, not " << str(shape);
+  }
+  if (op.getWindow() && static_cast<int64_t>(*op.getWindow()) <= 0) // C8
+    return op.emitOpError("expects a positive window, not ") << static_cast<int64_t>(*op.getWindow());
+  if (op.getSoftcap() && !(op.getSoftcap()->convertToDouble() > 0))
+    return op.emitOpError("expects a positive softcap, not ") << op.getSoftcap()->convertToDouble();
+  if (op.getAlibiSlopes() && static_cast<int64_t>(op.getAlibiSlopes()->size()) != heads)
+    return op.emitOpError("expects ") << heads << " alibi_slopes, not " << op.getAlibiSlopes()->size();
+  return success();
+}
+
+/// Multiply-adds of one attention's scores, or of its output, over all heads: pairs of query and key
+/// that a causal mask allows, times the head size. A bottom-right mask over T keys allows
+/// S*T - S(S-1)/2 pairs, a top-left one sum of min(i+1, T).
+template <typename OpT> static uint64_t attendedPairs(OpT op) {
+  uint64_t batch = shapeOf(op.getQuery())[0], queries = shapeOf(op.getQuery())[1], keys = shapeOf(op.getKey())[1];
+  uint64_t pairs = queries * keys;
+  if (op.getCausal() == CausalKind::BottomRight && keys >= queries)
+    pairs -= queries * (queries - 1) / 2;
+  else if (op.getCausal() != CausalKind::None) {
+    uint64_t triangle = std::min(queries, keys);
+    pairs = triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
+  }
+  return batch * pairs * op.getNumHeads();
+}
+
+LogicalResult AttentionOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  ArrayRef<int64_t> query = shapeOf(getQuery()), value = shapeOf(getValue());
+  int64_t heads = getNumHeads(), kvHeads = getNumKvHeads();
+  shapes.push_back({query[0], query[1], heads * (value[2] / kvHeads)}); // C4
+  shapes.push_back({query[0], heads, query[1]});
+  return success();
+}
+LogicalResult AttentionOp::verify() {
+  if (failed(verifyAttention(*this)))
+    return failure();
+  return verifyShapes(*this);
+}
+uint64_t AttentionOp::getFlops() { return 2 * attendedPairs(*this) * (getHeadSize() + getValueHeadSize()); }
+
+LogicalResult AttentionGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  shapes.push_back(Shape(shapeOf(getQuery()))); // C2
+  shapes.push_back(Shape(shapeOf(getKey())));
+  shapes.push_back(Shape(shapeOf(getValue())));
+  return success();
+}
+LogicalResult AttentionGradOp::verify() {
+  if (failed(verifyAttention(*this))) // C3
+    return failure();
+  ArrayRef<int64_t> query = shapeOf(getQuery()), value = shapeOf(getValue());
+  Shape expected{query[0], query[1],
+                 static_cast<int64_t>(getNumHeads() * (value[2] / static_cast<int64_t>(getNumKvHeads())))};
+  for (Value operand : {getResult(), getGradient()})
+    if (!compatible(expected, shapeOf(operand))) // C1
+      return emitOpError("expects result and gradient of shape ") << str(expected) << ", not " << str(shapeOf(operand));
+  return verifyShapes(*this);
+}
+uint64_t AttentionGradOp::getFlops() {
+  // Model FLOPs: dV, dP, dQ, dK. The scores that are computed again are hardware FLOPs only.
+  int64_t head = shapeOf(getQuery())[2] / getNumHeads(), valueHead = shapeOf(getValue())[2] / getNumKvHeads();
+  return 4 * attendedPairs(*this) * (head + valueHead);
+}

@@ -1,0 +1,211 @@
+//===- TfmLayerOps.cpp - linears, norms, activations ------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "OpUtils.h"
+
+using namespace mlir;
+using namespace drover::tfm;
+
+static LogicalResult verifyElementType(Operation *op, Value a, Value b, StringRef what) {
+  Type left = getElementTypeOrSelf(a), right = getElementTypeOrSelf(b);
+  if (left != right)
+    return op->emitOpError("expects ") << what << " to have equal element types, not " << left << " and " << right;
+  return success();
+}
+
+/// C1 of the norms and bias_add: a vector as long as the rows.
+static LogicalResult verifyVector(Operation *op, Value vector, Value rows, StringRef name) {
+  if (!vector)
+    return success();
+  ArrayRef<int64_t> shape = shapeOf(vector), full = shapeOf(rows);
+  if (shape.size() != 1 || full.empty() || !compatible(shape[0], full.back()))
+    return op->emitOpError("expects ") << name << " to have shape [" << (full.empty() ? 0 : full.back()) << "], not "
+                                       << str(shape);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Embedding
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbeddingOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  if (shapeOf(getTable()).size() != 2) // C1
+    return emitOpError("expects a table of rank 2, not ") << str(shapeOf(getTable()));
+  Shape shape(shapeOf(getIds())); // C2
+  shape.push_back(shapeOf(getTable())[1]);
+  shapes.push_back(shape);
+  return success();
+}
+LogicalResult EmbeddingOp::verify() {
+  if (failed(verifyElementType(*this, getTable(), getResult(), "table and result"))) // C3
+    return failure();
+  return verifyShapes(*this);
+}
+uint64_t EmbeddingOp::getFlops() { return 0; }
+
+LogicalResult EmbeddingGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  ArrayRef<int64_t> ids = shapeOf(getIds()), gradient = shapeOf(getGradient());
+  if (gradient.size() != ids.size() + 1 || !compatible(gradient.drop_back(), ids)) // C1
+    return emitOpError("expects gradient to have the shape of ids and one more size, not ")
+           << str(gradient) << " for " << str(ids);
+  ArrayRef<int64_t> result = shapeOf(getResult());
+  if (result.size() != 2) // C2
+    return emitOpError("expects a result of rank 2, not ") << str(result);
+  shapes.push_back({result[0], gradient.back()});
+  return success();
+}
+LogicalResult EmbeddingGradOp::verify() { return verifyShapes(*this); }
+uint64_t EmbeddingGradOp::getFlops() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// Linear
+//===----------------------------------------------------------------------===//
+
+LogicalResult LinearOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  ArrayRef<int64_t> input = shapeOf(getInput()), weight = shapeOf(getWeight());
+  if (weight.size() != 2) // C1
+    return emitOpError("expects a weight of rank 2, not ") << str(weight);
+  int64_t in = weight[getInOut() ? 0 : 1], out = weight[getInOut() ? 1 : 0];
+  if (input.empty() || !compatible(input.back(), in)) // C2
+    return emitOpError("expects the last size of input ") << str(input) << " to be " << in;
+  Shape shape(input); // C3
+  shape.back() = out;
+  shapes.push_back(shape);
+  return success();
+}
+LogicalResult LinearOp::verify() {
+  if (failed(verifyElementType(*this, getInput(), getWeight(), "input and weight"))) // C4
+    return failure();
+  return verifyShapes(*this);
+}
+uint64_t LinearOp::getFlops() {
+  return shapeOf(getInput()).empty() ? 0 : 2 * elements(getResult()) * shapeOf(getInput()).back();
+}
+
+LogicalResult LinearWeightGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  ArrayRef<int64_t> input = shapeOf(getInput()), gradient = shapeOf(getGradient());
+  if (input.empty() || gradient.empty() || !compatible(input.drop_back(), gradient.drop_back())) // C1
+    return emitOpError("expects input and gradient to agree in all but their last size, not ")
+           << str(input) << " and " << str(gradient);
+  if (getInOut())
+    shapes.push_back({input.back(), gradient.back()});
+  else
+    shapes.push_back({gradient.back(), input.back()});
+  return success();
+}
+LogicalResult LinearWeightGradOp::verify() {
+  if (failed(verifyElementType(*this, getInput(), getGradient(), "input and gradient")))
+    return failure();
+  Type element = getElementTypeOrSelf(getResult());
+  if (element != accumulatorType(getElementTypeOrSelf(getInput()))) // C2
+    return emitOpError("expects a result of ")
+           << accumulatorType(getElementTypeOrSelf(getInput())) << ", not " << element;
+  return verifyShapes(*this);
+}
+uint64_t LinearWeightGradOp::getFlops() {
+  return shapeOf(getInput()).empty() ? 0 : 2 * elements(getInput()) * shapeOf(getGradient()).back();
+}
+
+LogicalResult BiasAddOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  return inferSame(*this, getInput(), 1, shapes); // C2
+}
+LogicalResult BiasAddOp::verify() {
+  if (failed(verifyVector(*this, getBias(), getInput(), "bias"))) // C1
+    return failure();
+  return verifyShapes(*this);
+}
+uint64_t BiasAddOp::getFlops() { return 0; }
+
+LogicalResult ColumnSumOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  if (shapeOf(getInput()).empty())
+    return emitOpError("expects an input of rank 1 or more");
+  shapes.push_back({shapeOf(getInput()).back()}); // C1
+  return success();
+}
+LogicalResult ColumnSumOp::verify() { return verifyShapes(*this); }
+uint64_t ColumnSumOp::getFlops() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
+  if (eps.isNegative() || eps.isNaN())
+    return op->emitOpError("expects eps not to be negative, not ") << eps.convertToDouble();
+  return success();
+}
+
+LogicalResult RmsNormOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  return inferSame(*this, getInput(), 1, shapes); // C2
+}
+LogicalResult RmsNormOp::verify() {
+  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")) || failed(verifyEps(*this, getEps()))) // C1, C3
+    return failure();
+  return verifyShapes(*this);
+}
+uint64_t RmsNormOp::getFlops() { return 0; }
+
+LogicalResult RmsNormGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  if (failed(inferSame(*this, {getInput(), getGradient()}, 1, shapes))) // C1
+    return failure();
+  if (getWeight()) // C2
+    shapes.push_back(Shape(shapeOf(getWeight())));
+  return success();
+}
+LogicalResult RmsNormGradOp::verify() {
+  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")))
+    return failure();
+  return verifyShapes(*this);
+}
+uint64_t RmsNormGradOp::getFlops() { return 0; }
+
+LogicalResult LayerNormOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  return inferSame(*this, getInput(), 1, shapes); // C2
+}
+LogicalResult LayerNormOp::verify() {
+  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")) ||                                 // C1
+      failed(verifyVector(*this, getBias(), getInput(), "bias")) || failed(verifyEps(*this, getEps()))) // C3
+    return failure();
+  if (getBias() && !getWeight()) // C4
+    return emitOpError("expects weight where bias is given");
+  return verifyShapes(*this);
+}
+uint64_t LayerNormOp::getFlops() { return 0; }
+
+LogicalResult LayerNormGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  if (failed(inferSame(*this, {getInput(), getGradient()}, 1, shapes))) // C1
+    return failure();
+  Shape vector{shapeOf(getInput()).back()};
+  if (getWeightGrad()) // C2
+    shapes.push_back(vector);
+  if (getBiasGrad())
+    shapes.push_back(vector);
+  return success();
+}
+LogicalResult LayerNormGradOp::verify() {
+  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")))
+    return failure();
+  if (getWeightGrad() && !getWeight()) // C2
+    return emitOpError("expects weight where weight_grad is a result");
+  return verifyShapes(*this);
+}
+uint64_t LayerNormGradOp::getFlops() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// Activations
+//===----------------------------------------------------------------------===//
+
+#define DROVER_SAME_SHAPE_OP(OP, RESULTS)                                                                              \
+  LogicalResult OP::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {                                             \
+    return inferSame(*this, getOperation()->getOperands(), RESULTS, shapes);                                           \
+  }                                                                                                                    \
+  LogicalResult OP::verify() { return verifyShapes(*this); }                                                           \
+  uint64_t OP::getFlops() { return 0; }
+
+DROVER_SAME_SHAPE_OP(GeluOp, 1)
+DROVER_SAME_SHAPE_OP(GeluGradOp, 1)
+DROVER_SAME_SHAPE_OP(SiluOp, 1)
+DROVER_SAME_SHAPE_OP(SiluGradOp, 1)
+DROVER_SAME_SHAPE_OP(SwigluOp, 1)
+DROVER_SAME_SHAPE_OP(SwigluGradOp, 2)

@@ -1,0 +1,327 @@
+//===- TfmStructuralOps.cpp - what was not raised ---------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "OpUtils.h"
+
+using namespace mlir;
+using namespace drover::tfm;
+
+/// The result's own shape, refined by `map` where that is given: for ops whose sizes do not follow
+/// from their operands.
+static Shape ownShape(Value result, std::optional<AffineMap> map, ArrayRef<int64_t> symbols) {
+  Shape shape(shapeOf(result));
+  if (!map)
+    return shape;
+  Shape evaluated = evaluate(*map, symbols);
+  return evaluated.size() == shape.size() ? refine(shape, evaluated) : shape;
+}
+
+/// A dynamic result needs a map with one result per dimension.
+static LogicalResult verifyShapeMap(Operation *op, Value result, std::optional<AffineMap> map) {
+  ArrayRef<int64_t> shape = shapeOf(result);
+  if (!map) {
+    if (llvm::any_of(shape, ShapedType::isDynamic))
+      return op->emitOpError("expects 'shape' where a result size is dynamic");
+    return success();
+  }
+  if (map->getNumDims() != 0 || map->getNumResults() != shape.size())
+    return op->emitOpError("expects 'shape' to have no dimensions and ") << shape.size() << " results";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reshape, transpose, broadcast
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReshapeOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
+  shapes.push_back(ownShape(getResult(), getShape(), symbols));
+  return success();
+}
+LogicalResult ReshapeOp::verify() {
+  auto input = cast<RankedTensorType>(getInput().getType()), result = cast<RankedTensorType>(getResult().getType());
+  if (input.getElementType() != result.getElementType() ||
+      (input.hasStaticShape() && result.hasStaticShape() && input.getNumElements() != result.getNumElements())) // C1
+    return emitOpError("expects as many elements in the result as in the operand, not ") << result << " for " << input;
+  return verifyShapeMap(*this, getResult(), getShape()); // C2
+}
+uint64_t ReshapeOp::getFlops() { return 0; }
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  auto type = cast<RankedTensorType>(getType());
+  if (getInput().getType() == type && type.hasStaticShape())
+    return getInput();
+  if (auto inner = getInput().getDefiningOp<ReshapeOp>()) {
+    getInputMutable().assign(inner.getInput());
+    return getResult();
+  }
+  return {};
+}
+
+LogicalResult TransposeOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  ArrayRef<int64_t> input = shapeOf(getInput());
+  Shape shape;
+  for (int64_t dim : getPermutation())
+    shape.push_back(input[dim]);
+  shapes.push_back(shape);
+  return success();
+}
+LogicalResult TransposeOp::verify() {
+  SmallVector<int64_t> sorted(getPermutation());
+  llvm::sort(sorted);
+  if (!llvm::equal(sorted, llvm::seq<int64_t>(0, shapeOf(getInput()).size()))) // C1
+    return emitOpError("expects a permutation of ") << shapeOf(getInput()).size() << " dimensions";
+  return verifyShapes(*this);
+}
+uint64_t TransposeOp::getFlops() { return 0; }
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  if (llvm::equal(getPermutation(), llvm::seq<int64_t>(0, getPermutation().size())))
+    return getInput();
+  return {};
+}
+
+LogicalResult BroadcastOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
+  shapes.push_back(ownShape(getResult(), getShape(), symbols));
+  return success();
+}
+LogicalResult BroadcastOp::verify() {
+  ArrayRef<int64_t> input = shapeOf(getInput()), result = shapeOf(getResult());
+  if (input.size() > result.size()) // C1
+    return emitOpError("expects a result of rank ") << input.size() << " or more, not " << result.size();
+  for (auto [in, out] : llvm::zip(llvm::reverse(input), llvm::reverse(result)))
+    if (in != 1 && !compatible(in, out))
+      return emitOpError("expects ") << str(input) << " to broadcast to " << str(result);
+  return verifyShapeMap(*this, getResult(), getShape()); // C2
+}
+uint64_t BroadcastOp::getFlops() { return 0; }
+OpFoldResult BroadcastOp::fold(FoldAdaptor) {
+  auto type = cast<RankedTensorType>(getType());
+  return getInput().getType() == type && type.hasStaticShape() ? OpFoldResult(getInput()) : OpFoldResult();
+}
+
+//===----------------------------------------------------------------------===//
+// Slice, pad, concat
+//===----------------------------------------------------------------------===//
+
+/// The box (offsets, strides, sizes of `inner`) lies within `outer`.
+static LogicalResult verifyBox(Operation *op, ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides,
+                               ArrayRef<int64_t> inner, ArrayRef<int64_t> outer) {
+  if (offsets.size() != outer.size() || strides.size() != outer.size() || inner.size() != outer.size()) // C1
+    return op->emitOpError("expects ") << outer.size() << " offsets and strides";
+  for (auto [offset, stride, size, full] : llvm::zip(offsets, strides, inner, outer)) {
+    if (stride == 0)
+      return op->emitOpError("expects strides not to be zero");
+    if (ShapedType::isDynamic(offset) || ShapedType::isDynamic(size) || ShapedType::isDynamic(full) || size == 0)
+      continue;
+    int64_t last = offset + (size - 1) * stride;
+    if (std::min(offset, last) < 0 || std::max(offset, last) >= full) // C2
+      return op->emitOpError("expects the box to lie within ") << full << ", not at " << offset << " to " << last;
+  }
+  return success();
+}
+
+LogicalResult SliceOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
+  shapes.push_back(ownShape(getResult(), getShape(), symbols));
+  return success();
+}
+LogicalResult SliceOp::verify() {
+  if (failed(verifyBox(*this, getOffsets(), getStrides(), shapeOf(getResult()), shapeOf(getInput()))))
+    return failure();
+  return verifyShapeMap(*this, getResult(), getShape());
+}
+uint64_t SliceOp::getFlops() { return 0; }
+
+LogicalResult PadOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
+  shapes.push_back(ownShape(getResult(), getShape(), symbols));
+  return success();
+}
+LogicalResult PadOp::verify() {
+  if (failed(verifyBox(*this, getOffsets(), getStrides(), shapeOf(getInput()), shapeOf(getResult())))) // C1
+    return failure();
+  return verifyShapeMap(*this, getResult(), getShape());
+}
+uint64_t PadOp::getFlops() { return 0; }
+
+LogicalResult ConcatOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  if (getInputs().empty()) // C1
+    return emitOpError("expects at least one operand");
+  Shape shape(shapeOf(getInputs().front()));
+  int64_t axis = getAxis(), total = 0;
+  if (axis < 0 || axis >= static_cast<int64_t>(shape.size()))
+    return emitOpError("expects axis to be a dimension of rank ") << shape.size() << ", not " << axis;
+  for (Value input : getInputs()) {
+    Shape other(shapeOf(input));
+    if (other.size() != shape.size())
+      return emitOpError("expects operands of one rank");
+    total =
+        ShapedType::isDynamic(total) || ShapedType::isDynamic(other[axis]) ? ShapedType::kDynamic : total + other[axis];
+    other[axis] = shape[axis] = ShapedType::kDynamic;
+    if (!compatible(shape, other))
+      return emitOpError("expects operands that agree but for axis ")
+             << axis << ", not " << str(shape) << " and " << str(other);
+    shape = refine(shape, other);
+  }
+  shape[axis] = total;
+  shapes.push_back(shape);
+  return success();
+}
+LogicalResult ConcatOp::verify() { return verifyShapes(*this); }
+uint64_t ConcatOp::getFlops() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// Reduce, matmul, softmax
+//===----------------------------------------------------------------------===//
+
+LogicalResult ReduceOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  ArrayRef<int64_t> input = shapeOf(getInput());
+  int64_t previous = -1;
+  for (int64_t axis : getAxes()) {
+    if (axis <= previous || axis >= static_cast<int64_t>(input.size())) // C1
+      return emitOpError("expects ascending axes below ") << input.size() << ", not " << axis;
+    previous = axis;
+  }
+  Shape shape;
+  for (auto [dim, size] : llvm::enumerate(input)) {
+    if (!llvm::is_contained(getAxes(), static_cast<int64_t>(dim)))
+      shape.push_back(size);
+    else if (getKeep())
+      shape.push_back(1);
+  }
+  shapes.push_back(shape);
+  return success();
+}
+LogicalResult ReduceOp::verify() { return verifyShapes(*this); }
+uint64_t ReduceOp::getFlops() { return 0; }
+
+LogicalResult MatmulOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  Shape lhs(shapeOf(getLhs())), rhs(shapeOf(getRhs()));
+  if (lhs.size() != rhs.size() || lhs.size() < 2 ||
+      !compatible(ArrayRef(lhs).drop_back(2), ArrayRef(rhs).drop_back(2))) // C1
+    return emitOpError("expects operands of one rank and batch, not ") << str(lhs) << " and " << str(rhs);
+  size_t rank = lhs.size();
+  if (getTransposeLhs())
+    std::swap(lhs[rank - 1], lhs[rank - 2]);
+  if (getTransposeRhs())
+    std::swap(rhs[rank - 1], rhs[rank - 2]);
+  if (!compatible(lhs[rank - 1], rhs[rank - 2])) // C2
+    return emitOpError("expects equal contracted sizes, not ") << lhs[rank - 1] << " and " << rhs[rank - 2];
+  Shape shape = refine(ArrayRef(lhs).drop_back(2), ArrayRef(rhs).drop_back(2));
+  shape.push_back(lhs[rank - 2]);
+  shape.push_back(rhs[rank - 1]);
+  shapes.push_back(shape);
+  return success();
+}
+LogicalResult MatmulOp::verify() { return verifyShapes(*this); }
+uint64_t MatmulOp::getFlops() {
+  ArrayRef<int64_t> lhs = shapeOf(getLhs());
+  return 2 * elements(getResult()) * lhs[lhs.size() - (getTransposeLhs() ? 2 : 1)];
+}
+
+LogicalResult SoftmaxOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  return inferSame(*this, getInput(), 1, shapes);
+}
+LogicalResult SoftmaxOp::verify() {
+  if (getAxis() >= shapeOf(getInput()).size()) // C1
+    return emitOpError("expects axis to be a dimension of ") << str(shapeOf(getInput()));
+  return verifyShapes(*this);
+}
+uint64_t SoftmaxOp::getFlops() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// Gather, scatter
+//===----------------------------------------------------------------------===//
+
+LogicalResult GatherOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  ArrayRef<int64_t> input = shapeOf(getInput()), indices = shapeOf(getIndices());
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= static_cast<int64_t>(input.size())) // C1
+    return emitOpError("expects axis to be a dimension of ") << str(input) << ", not " << axis;
+  Shape shape(input.take_front(axis));
+  llvm::append_range(shape, indices);
+  llvm::append_range(shape, input.drop_front(axis + 1));
+  shapes.push_back(shape);
+  return success();
+}
+LogicalResult GatherOp::verify() { return verifyShapes(*this); }
+uint64_t GatherOp::getFlops() { return 0; }
+
+LogicalResult ScatterAddOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
+  Shape own = ownShape(getResult(), getShape(), symbols);
+  ArrayRef<int64_t> indices = shapeOf(getIndices());
+  int64_t axis = getAxis();
+  if (axis < 0 || axis >= static_cast<int64_t>(own.size()))
+    return emitOpError("expects axis to be a dimension of ") << str(own) << ", not " << axis;
+  Shape updates(ArrayRef(own).take_front(axis));
+  llvm::append_range(updates, indices);
+  llvm::append_range(updates, ArrayRef(own).drop_front(axis + 1));
+  if (!compatible(updates, shapeOf(getUpdates()))) // C1
+    return emitOpError("expects updates of shape ") << str(updates) << ", not " << str(shapeOf(getUpdates()));
+  shapes.push_back(own);
+  return success();
+}
+LogicalResult ScatterAddOp::verify() {
+  if (failed(verifyShapes(*this)))
+    return failure();
+  return verifyShapeMap(*this, getResult(), getShape());
+}
+uint64_t ScatterAddOp::getFlops() { return 0; }
+
+LogicalResult ScatterNdOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  shapes.push_back(Shape(shapeOf(getInput()))); // C2
+  return success();
+}
+LogicalResult ScatterNdOp::verify() {
+  ArrayRef<int64_t> indices = shapeOf(getIndices());
+  if (indices.empty() || ShapedType::isDynamic(indices.back()) ||
+      indices.back() > static_cast<int64_t>(shapeOf(getInput()).size())) // C1
+    return emitOpError("expects the last size of indices to be static and at most ") << shapeOf(getInput()).size();
+  return verifyShapes(*this);
+}
+uint64_t ScatterNdOp::getFlops() { return 0; }
+
+//===----------------------------------------------------------------------===//
+// Iota, size, fill
+//===----------------------------------------------------------------------===//
+
+LogicalResult IotaOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
+  shapes.push_back(ownShape(getResult(), getShape(), symbols));
+  return success();
+}
+LogicalResult IotaOp::verify() {
+  if (getAxis() >= shapeOf(getResult()).size()) // C1
+    return emitOpError("expects axis to be a dimension of ") << str(shapeOf(getResult()));
+  return verifyShapeMap(*this, getResult(), getShape()); // C2
+}
+uint64_t IotaOp::getFlops() { return 0; }
+
+LogicalResult SizeOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
+  shapes.push_back(Shape(shapeOf(getResult())));
+  return success();
+}
+LogicalResult SizeOp::verify() {
+  if (getValue().getNumDims() != 0 || getValue().getNumResults() != 1) // C1
+    return emitOpError("expects a map without dimensions and with one result");
+  return success();
+}
+uint64_t SizeOp::getFlops() { return 0; }
+OpFoldResult SizeOp::fold(FoldAdaptor) {
+  auto constant = dyn_cast<AffineConstantExpr>(getValue().getResult(0));
+  if (!constant)
+    return {};
+  auto type = cast<RankedTensorType>(getType());
+  Attribute value = type.getElementType().isF32()
+                        ? Attribute(FloatAttr::get(type.getElementType(), constant.getValue()))
+                        : Attribute(IntegerAttr::get(type.getElementType(), constant.getValue()));
+  return DenseElementsAttr::get(type, value);
+}
+
+LogicalResult FillOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
+  shapes.push_back(ownShape(getResult(), getShape(), symbols));
+  return success();
+}
+LogicalResult FillOp::verify() {
+  Type element = getElementTypeOrSelf(getResult());
+  if (getValue().getType() != element) // C1
+    return emitOpError("expects a value of ") << element << ", not " << getValue().getType();
+  return verifyShapeMap(*this, getResult(), getShape()); // C2
+}
+uint64_t FillOp::getFlops() { return 0; }
