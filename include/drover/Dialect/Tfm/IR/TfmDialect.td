@@ -27,6 +27,10 @@ def Tfm_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kParameterAttr = "tfm.parameter";
     /// Argument attribute: where a parameter's values are (#tfm.source).
     static constexpr ::llvm::StringLiteral kSourceAttr = "tfm.source";
+    /// Argument attribute: other names under which a checkpoint may hold a tied parameter (array of strings).
+    static constexpr ::llvm::StringLiteral kAliasesAttr = "tfm.aliases";
+    /// Module attribute: standard deviation of random initial weights (f64; 0.02 where absent).
+    static constexpr ::llvm::StringLiteral kInitializerRangeAttr = "tfm.initializer_range";
     /// Result attribute: the name of a model output.
     static constexpr ::llvm::StringLiteral kOutputAttr = "tfm.output";
   }];

@@ -6,6 +6,7 @@
 #define DROVER_DIALECT_TFM_TRANSFORMS_PASSES_H
 
 #include "drover/Dialect/Tfm/IR/Tfm.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
 namespace drover::tfm {

@@ -18,4 +18,16 @@ def TfmSpecialize : Pass<"tfm-specialize", "mlir::ModuleOp"> {
   ];
 }
 
+def TfmCanonicalOrder : Pass<"tfm-canonical-order", "mlir::func::FuncOp"> {
+  let summary = "order operations and parameters by use";
+  let description = [{
+    Operations in post-order of a depth-first walk from the operands of the return, first operand
+    first; dead operations are removed. Parameter arguments in the order of their first use by that
+    order, after the inputs; parameters without a use are removed. In an `arith.addf` of a projection (`tfm.linear`,
+    `tfm.bias_add`) and something else the projection comes second. So the same model read from
+    different files prints the same.
+    Expects: a function of one block of operations without side effects.
+  }];
+}
+
 #endif // DROVER_DIALECT_TFM_TRANSFORMS_PASSES

@@ -1,0 +1,236 @@
+//===- ReadDecoder.cpp - from config.json to a decoder ----------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+// Defaults are those of Hugging Face transformers' configuration classes, which leave out of the file
+// what equals them.
+#include "Decoder.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace drover;
+using namespace drover::huggingface;
+
+namespace {
+
+std::string text(double value) { return llvm::formatv("{0}", value).str(); }
+
+struct FamilyName {
+  StringRef modelType, architecture;
+};
+constexpr FamilyName kFamilies[] = {
+    {"gemma", "GemmaForCausalLM"}, {"gpt2", "GPT2LMHeadModel"},       {"gpt_neox", "GPTNeoXForCausalLM"},
+    {"llama", "LlamaForCausalLM"}, {"mistral", "MistralForCausalLM"}, {"phi3", "Phi3ForCausalLM"},
+    {"qwen2", "Qwen2ForCausalLM"}, {"qwen3", "Qwen3ForCausalLM"},
+};
+
+/// The model type, from model_type or, without it, from architectures; both must agree.
+std::string readModelType(Config &config, const llvm::json::Array *architectures) {
+  std::string type = config.has("model_type") ? config.text("model_type") : "";
+  std::string supported;
+  for (const FamilyName &family : kFamilies)
+    supported += (supported.empty() ? "" : ", ") + family.modelType.str();
+  std::string architecture;
+  if (architectures && !architectures->empty())
+    architecture = architectures->front().getAsString().value_or("").str();
+  if (type.empty() && architecture.empty()) {
+    config.error("config is missing 'model_type', one of " + supported);
+    return "";
+  }
+  for (const FamilyName &family : kFamilies) {
+    if (type.empty() ? family.architecture != architecture : family.modelType != type)
+      continue;
+    if (!architecture.empty() && architecture != family.architecture)
+      config.error("config says model_type '" + family.modelType + "' but architecture '" + architecture +
+                   "'; a causal language model expects '" + family.architecture + "'");
+    return family.modelType.str();
+  }
+  config.error("config has an unsupported model '" + (type.empty() ? architecture : type) + "'; supported are " +
+               supported);
+  return "";
+}
+
+Activation readActivation(Config &config, StringRef key, StringRef fallback) {
+  std::string name = config.text(key, fallback);
+  std::optional<Activation> activation =
+      llvm::StringSwitch<std::optional<Activation>>(name)
+          .Cases({"silu", "swish"}, Activation::Silu)
+          .Case("gelu", Activation::GeluErf)
+          .Cases({"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}, Activation::GeluTanh)
+          .Default(std::nullopt);
+  if (!activation)
+    config.error("config expects '" + key + "' to be silu, gelu, gelu_new, gelu_pytorch_tanh or gelu_fast, not '" +
+                 name + "'");
+  return activation.value_or(Activation::Silu);
+}
+
+/// Both spellings: `rope_parameters` (transformers 5) and `rope_theta` with `rope_scaling`.
+void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef thetaKey = "rope_theta",
+              StringRef fractionKey = "partial_rotary_factor", double fractionDefault = 1.0) {
+  const llvm::json::Object *parameters = config.nested("rope_parameters");
+  const llvm::json::Object *scaling = config.nested("rope_scaling");
+  auto field = [&](const llvm::json::Object *object, StringRef key, std::optional<double> fallback) {
+    const llvm::json::Value *value = object ? object->get(key) : nullptr;
+    if (value && value->getAsNumber())
+      return *value->getAsNumber();
+    if (!fallback || value)
+      config.error("config expects '" + key + "' of the rope settings to be a number");
+    return fallback.value_or(1);
+  };
+  double topTheta = config.number(thetaKey, 10000.0), topFraction = config.number(fractionKey, fractionDefault);
+  decoder.theta = parameters ? field(parameters, "rope_theta", topTheta) : topTheta;
+  double fraction = parameters ? field(parameters, "partial_rotary_factor", topFraction) : topFraction;
+  if (parameters && parameters->get("rope_theta") && config.has(thetaKey) && decoder.theta != topTheta)
+    config.error("config has '" + thetaKey + "' " + text(topTheta) + " but 'rope_parameters' has " +
+                 text(decoder.theta));
+  if (!(decoder.theta > 0))
+    config.error("config expects a positive rope theta, not " + text(decoder.theta));
+  if (!(fraction > 0 && fraction <= 1))
+    config.error("config expects a partial rotary factor above 0 and up to 1, not " + text(fraction));
+  decoder.rotarySize = static_cast<int64_t>(decoder.headSize * fraction);
+  if (decoder.rotarySize < 2 || decoder.rotarySize % 2)
+    config.error("config expects an even number of rotary channels a head, not " + Twine(decoder.rotarySize));
+
+  const llvm::json::Object *settings = parameters ? parameters : scaling;
+  if (!settings)
+    return;
+  std::optional<StringRef> type = settings->getString("rope_type");
+  if (!type)
+    type = settings->getString("type");
+  StringRef kind = type.value_or("default");
+  if (kind == "default")
+    return;
+  if (kind != "linear" && kind != "llama3") {
+    config.error("config has unsupported rope scaling '" + kind + "'; supported are default, linear and llama3");
+    return;
+  }
+  double factor = field(settings, "factor", {}), low = 1, high = 4, original = 1;
+  if (kind == "llama3") {
+    low = field(settings, "low_freq_factor", {});
+    high = field(settings, "high_freq_factor", {});
+    original = field(settings, "original_max_position_embeddings", {});
+  }
+  if (config.failed())
+    return;
+  decoder.scaling =
+      tfm::RopeScalingAttr::getChecked([&] { return emitError(config.getLoc()); }, context, kind, APFloat(factor),
+                                       APFloat(low), APFloat(high), static_cast<int64_t>(original));
+  if (!decoder.scaling)
+    config.error("config has contradictory rope settings");
+}
+
+/// The sizes that all families have, and that they fit together.
+void checkHeads(Config &config, const Decoder &decoder, bool headSizeGiven) {
+  if (config.failed())
+    return;
+  if (!headSizeGiven && decoder.hidden % decoder.heads)
+    config.error("config expects the number of heads (" + Twine(decoder.heads) + ") to divide the hidden size (" +
+                 Twine(decoder.hidden) + ") where no head size is given");
+  if (decoder.heads % decoder.kvHeads)
+    config.error("config expects the number of key/value heads (" + Twine(decoder.kvHeads) +
+                 ") to divide the number of heads (" + Twine(decoder.heads) + ")");
+}
+
+void readLlamaFamily(Config &config, Decoder &decoder, StringRef type, MLIRContext *context) {
+  bool gemma = type == "gemma";
+  decoder.family = Decoder::Family::Llama;
+  decoder.vocab = config.size("vocab_size");
+  decoder.hidden = config.size("hidden_size");
+  decoder.layers = config.size("num_hidden_layers");
+  decoder.heads = config.size("num_attention_heads");
+  decoder.kvHeads = config.size("num_key_value_heads", decoder.heads);
+  decoder.intermediate = config.size("intermediate_size");
+  bool headSizeGiven = config.has("head_dim") || gemma || type == "qwen3";
+  int64_t defaultHead = gemma ? 256 : type == "qwen3" ? 128 : std::max<int64_t>(1, decoder.hidden / decoder.heads);
+  decoder.headSize = config.size("head_dim", defaultHead);
+  checkHeads(config, decoder, headSizeGiven);
+  decoder.normEps = config.number("rms_norm_eps", type == "phi3" ? 1e-5 : 1e-6);
+  decoder.tied = config.flag("tie_word_embeddings", gemma);
+  decoder.activation = gemma && config.has("hidden_activation")
+                           ? readActivation(config, "hidden_activation", "gelu_pytorch_tanh")
+                       : gemma && config.text("hidden_act", "gelu_pytorch_tanh") == "gelu"
+                           // Gemma's code takes the tanh form where only the older key says gelu.
+                           ? Activation::GeluTanh
+                           : readActivation(config, "hidden_act", gemma ? "gelu_pytorch_tanh" : "silu");
+  readRope(config, decoder, context);
+
+  bool attentionBias = config.flag("attention_bias", false);
+  decoder.qkvBias = type == "qwen2" || (type != "mistral" && type != "phi3" && attentionBias);
+  decoder.outputBias = type != "qwen2" && type != "mistral" && type != "phi3" && attentionBias;
+  decoder.mlpBias = type == "llama" && config.flag("mlp_bias", false);
+  decoder.queryKeyNorm = type == "qwen3";
+  decoder.packed = type == "phi3";
+  if (gemma) {
+    decoder.weightOffset = 1;
+    decoder.embeddingScale = std::sqrt(static_cast<double>(decoder.hidden));
+  }
+  // A window is on by default only in Mistral; Qwen asks for it, from a layer on.
+  bool qwen = type == "qwen2" || type == "qwen3";
+  if (type == "mistral" || type == "phi3" || (qwen && config.flag("use_sliding_window", false)))
+    if (config.has("sliding_window"))
+      decoder.window = config.size("sliding_window");
+  if (decoder.window && qwen) {
+    int64_t first = static_cast<int64_t>(config.number("max_window_layers", 28));
+    for (int64_t layer = 0; layer < decoder.layers; ++layer)
+      decoder.windowed.push_back(layer >= first);
+  }
+}
+
+void readGpt2(Config &config, Decoder &decoder) {
+  decoder.family = Decoder::Family::Gpt2;
+  decoder.vocab = config.size("vocab_size");
+  decoder.hidden = config.size("n_embd");
+  decoder.layers = config.size("n_layer");
+  decoder.heads = decoder.kvHeads = config.size("n_head");
+  decoder.headSize = std::max<int64_t>(1, decoder.hidden / decoder.heads);
+  checkHeads(config, decoder, false);
+  decoder.intermediate = config.size("n_inner", 4 * decoder.hidden);
+  decoder.positions = config.size(config.has("n_positions") ? "n_positions" : "max_position_embeddings", 1024);
+  decoder.normEps = config.number("layer_norm_epsilon", 1e-5);
+  decoder.activation = readActivation(config, "activation_function", "gelu_new");
+  decoder.tied = config.flag("tie_word_embeddings", true);
+  decoder.scaleByLayer = config.flag("scale_attn_by_inverse_layer_idx", false);
+  decoder.scaleWeights = config.flag("scale_attn_weights", true);
+  if (config.flag("add_cross_attention", false))
+    config.error("config has add_cross_attention; supported are decoder-only models");
+}
+
+void readGptNeox(Config &config, Decoder &decoder, MLIRContext *context) {
+  decoder.family = Decoder::Family::GptNeox;
+  decoder.vocab = config.size("vocab_size");
+  decoder.hidden = config.size("hidden_size");
+  decoder.layers = config.size("num_hidden_layers");
+  decoder.heads = decoder.kvHeads = config.size("num_attention_heads");
+  decoder.headSize = std::max<int64_t>(1, decoder.hidden / decoder.heads);
+  checkHeads(config, decoder, false);
+  decoder.intermediate = config.size("intermediate_size");
+  decoder.normEps = config.number("layer_norm_eps", 1e-5);
+  decoder.activation = readActivation(config, "hidden_act", "gelu");
+  decoder.tied = config.flag("tie_word_embeddings", false);
+  decoder.parallelResidual = config.flag("use_parallel_residual", true);
+  decoder.attentionBias = config.flag("attention_bias", true);
+  readRope(config, decoder, context, "rotary_emb_base", "rotary_pct", 0.25);
+}
+
+} // namespace
+
+Decoder drover::huggingface::readDecoder(Config &config, MLIRContext *context) {
+  Decoder decoder;
+  std::string type = readModelType(config, config.architectures());
+  decoder.initializerRange = config.number("initializer_range", 0.02);
+  if (config.failed())
+    return decoder;
+  if (type == "gpt2")
+    readGpt2(config, decoder);
+  else if (type == "gpt_neox")
+    readGptNeox(config, decoder, context);
+  else
+    readLlamaFamily(config, decoder, type, context);
+  if (!(decoder.normEps >= 0))
+    config.error("config expects a norm epsilon that is not negative, not " + text(decoder.normEps));
+  if (!(decoder.initializerRange >= 0))
+    config.error("config expects an initializer_range that is not negative, not " + text(decoder.initializerRange));
+  return decoder;
+}
