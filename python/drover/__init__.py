@@ -1,0 +1,1 @@
+"""Helpers around drover: builders of ONNX models, readers of its files."""

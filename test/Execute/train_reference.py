@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Compiles the model of a recorded training run, trains it with the recorded settings, and holds losses, norms, step-1 gradients
+and final weights against what PyTorch got (python/make_reference.py; shared/training has the same layout).
+
+usage: train_reference.py FOLDER [--variant plain|documents|ignore] [--drover PATH] [--steps N] [--tolerance-loss R] [compile options ..]
+Prints one line of deviations; exit status 1 where one is larger than DESIGN's "Equality" allows.
+With --tolerance-loss only the losses are compared, to that relative tolerance (bf16 against float32).
+"""
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
+from drover.tensors import compare, read_safetensors
+
+
+def run(command, folder):
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=550)
+    if done.returncode:
+        sys.exit(f"status {done.returncode} of {' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder")
+    parser.add_argument("--variant", choices=["plain", "documents", "ignore"], default="plain")
+    parser.add_argument("--drover", default="drover")
+    parser.add_argument("--steps", type=int, help="run fewer steps (then the weights are not compared)")
+    parser.add_argument("--tolerance-loss", type=float)
+    arguments, options = parser.parse_known_args()
+    with open(os.path.join(arguments.folder, "reference.json")) as file:
+        reference = json.load(file)
+    s = reference["settings"]
+    steps = arguments.steps or s["steps"]
+    if arguments.variant == "documents":
+        options.append("--mask=documents")
+    run_options = {"plain": [], "documents": [f"--document-separator={s.get('separator', 10)}"],
+                   "ignore": [f"--ignore-label={s.get('ignore_label', 32)}"]}[arguments.variant]
+    folder = tempfile.mkdtemp()
+    try:
+        for name in os.listdir(arguments.folder):
+            if name.startswith("model.onnx"):  # only the model: nothing may read the answers
+                shutil.copy(os.path.join(arguments.folder, name), folder)
+        run([arguments.drover, "compile", "model.onnx", "--task=train", f"--seq-len={s['seq_len']}",
+             f"--global-batch={s['global_batch']}", *options, "-o", "train"], folder)
+        run(["./train", f"--data={os.path.abspath(arguments.folder)}/tokens.u16", f"--steps={steps}", f"--lr={s['lr']}",
+             f"--min-lr={s['min_lr']}", f"--warmup-steps={s['warmup_steps']}", f"--weight-decay={s['weight_decay']}",
+             f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}", f"--grad-clip={s['grad_clip']}", "--init=model",
+             "--log=log.jsonl", "--save-gradients=gradients.safetensors", "--save-weights=weights.safetensors", *run_options], folder)
+        with open(os.path.join(folder, "log.jsonl")) as file:
+            rows = [row for row in map(json.loads, file) if "loss" in row]
+        want = reference["rows" if arguments.variant == "plain" else "rows_" + arguments.variant][:steps]
+        faults = [] if len(rows) == len(want) else [f"{len(rows)} steps, not {len(want)}"]
+        loss = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(rows, want))
+        norm = max(abs(a["grad_norm"] - b["grad_norm"]) / b["grad_norm"] for a, b in zip(rows, want))
+        if not loss <= (arguments.tolerance_loss or 1e-5):
+            faults.append(f"loss deviates by {loss:.3g}")
+        line = f"loss {loss:.1e} norm {norm:.1e}"
+        if not arguments.tolerance_loss:
+            if not norm <= 1e-5:
+                faults.append(f"norm deviates by {norm:.3g}")
+            suffix = "" if arguments.variant == "plain" else "_" + arguments.variant
+            worst, bad = compare(read_safetensors(os.path.join(folder, "gradients.safetensors")),
+                                 read_safetensors(os.path.join(arguments.folder, f"gradients_step1{suffix}.safetensors")), "gradient")
+            faults += bad
+            line += f" gradients {worst[0]:.2f} of allowed"
+            if arguments.variant == "plain" and steps == s["steps"]:
+                worst, bad = compare(read_safetensors(os.path.join(folder, "weights.safetensors")),
+                                     read_safetensors(os.path.join(arguments.folder, "weights_after.safetensors")), "weight")
+                faults += bad
+                line += f" weights {worst[0]:.2f} of allowed"
+    finally:
+        shutil.rmtree(folder)
+    print(line + "".join("\n  " + fault for fault in faults))
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
