@@ -76,13 +76,19 @@ enum drover_action_kind {
   DROVER_FREE = 7
 };
 
+/* Flags of an action. */
+enum drover_action_flag {
+  DROVER_ACTION_FIRST = 1, /* first into the chunk's accumulators: accumulate = 0 */
+  DROVER_ACTION_LOAD = 2   /* first of its microbatch on this rank: the loader fills the input slot before it */
+};
+
 /* One action of a rank's list. Fields that a kind does not use are 0. */
 typedef struct drover_action {
   uint8_t kind;   /* drover_action_kind */
   uint8_t stream; /* 0 compute; lanes and collectives from part 2 on */
   uint16_t chunk;
   uint16_t phase; /* 0 forward, 1 backward (or input gradient), 2 weight gradient */
-  uint16_t flags; /* bit 0: first into the accumulators (accumulate = 0) */
+  uint16_t flags; /* drover_action_flag */
   uint32_t microbatch;
   uint32_t binding;    /* index into the batch's `bindings`: where the chunk's slots lie in the arena */
   uint32_t first_wait; /* index into the batch's `waits` */

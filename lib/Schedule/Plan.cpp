@@ -1,0 +1,106 @@
+//===- Plan.cpp - plan options and what they must satisfy -----------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Schedule/Plan.h"
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+using namespace drover::schedule;
+
+namespace {
+std::string quote(int64_t value) { return std::to_string(value); }
+
+/// A non-negative number that is the whole of `text`.
+std::optional<int64_t> parseCount(const std::string &text) {
+  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::strtoll(text.c_str(), nullptr, 10);
+}
+} // namespace
+
+Result<std::vector<int64_t>> drover::schedule::parseLayersPerChunk(const std::string &text) {
+  // Chunks number PP * V: far below this, which keeps a typing error from filling the memory.
+  constexpr int64_t kMostChunks = 1 << 20;
+  std::vector<int64_t> layers;
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string item = text.substr(begin, end - begin);
+    size_t star = item.find('*');
+    std::optional<int64_t> count = parseCount(item.substr(0, star));
+    std::optional<int64_t> times = star == std::string::npos ? 1 : parseCount(item.substr(star + 1));
+    if (!count || !times || *times == 0 || static_cast<int64_t>(layers.size()) + *times > kMostChunks)
+      return Error{"layers per chunk '" + text + "' has the entry '" + item +
+                   "': expected a count, or count*times, separated by commas"};
+    layers.insert(layers.end(), *times, *count);
+    begin = end + 1;
+  }
+  return layers;
+}
+
+std::vector<int64_t> drover::schedule::spreadLayers(int64_t numLayers, int64_t numChunks) {
+  std::vector<int64_t> layers;
+  for (int64_t i = 0; i < numChunks; ++i)
+    layers.push_back(numLayers / numChunks + (i < numLayers % numChunks));
+  return layers;
+}
+
+Result<int64_t> drover::schedule::countMicrobatches(const Plan &plan, int64_t globalBatch) {
+  int64_t step = plan.microbatch * plan.dp;
+  if (globalBatch <= 0 || globalBatch % step)
+    return Error{"global batch " + quote(globalBatch) +
+                 " is not a multiple of microbatch * dp = " + quote(plan.microbatch) + " * " + quote(plan.dp) +
+                 "; accepted near it are " + quote(std::max(step, globalBatch / step * step)) + " and " +
+                 quote((std::max<int64_t>(0, globalBatch) / step + 1) * step)};
+  return globalBatch / step;
+}
+
+Result<std::vector<int64_t>> drover::schedule::groupsOf(const Plan &plan, int64_t microbatches) {
+  if (plan.schedule() == ScheduleKind::BreadthFirst)
+    return std::vector<int64_t>{microbatches};
+  if (plan.run.size() <= 1) {
+    int64_t run = plan.run.empty() ? plan.pp : plan.run.front();
+    int64_t least = std::min(plan.pp, microbatches);
+    if (run < least)
+      return Error{"run " + quote(run) + " is below min(pp, microbatches) = " + quote(least) +
+                   ": a group of fewer microbatches than ranks leaves the pipeline waiting for itself; accepted is " +
+                   quote(least) + " or more"};
+    return splitIntoGroups(microbatches, run, plan.pp);
+  }
+  int64_t sum = std::accumulate(plan.run.begin(), plan.run.end(), int64_t{0});
+  if (sum != microbatches)
+    return Error{"the groups of --run sum to " + quote(sum) + " microbatches, the global batch has " +
+                 quote(microbatches)};
+  for (int64_t size : plan.run)
+    if (size < plan.pp || size > plan.run.front())
+      return Error{"a group of --run has " + quote(size) + " microbatches: expected at least pp = " + quote(plan.pp) +
+                   " and at most the first group's " + quote(plan.run.front())};
+  return plan.run;
+}
+
+std::optional<Error> drover::schedule::checkPlan(const Plan &plan) {
+  const std::pair<const char *, int64_t> counts[] = {
+      {"tp", plan.tp}, {"cp", plan.cp}, {"pp", plan.pp}, {"dp", plan.dp}, {"chunks", plan.chunks}};
+  for (auto [name, value] : counts)
+    if (value < 1)
+      return Error{std::string(name) + " is " + quote(value) + ": expected 1 or more"};
+  bool oneChunk =
+      plan.schedule() == ScheduleKind::OneForwardOneBackward || plan.schedule() == ScheduleKind::ZeroBubbleH1;
+  if (oneChunk && plan.chunks != 1)
+    return Error{std::string("schedule ") + nameOf(plan.schedule()) + " has one chunk a rank, not " +
+                 quote(plan.chunks) + "; accepted with several are interleaved and bfs"};
+  if (!plan.layersPerChunk.empty() && static_cast<int64_t>(plan.layersPerChunk.size()) != plan.pp * plan.chunks)
+    return Error{"layers per chunk has " + quote(plan.layersPerChunk.size()) +
+                 " entries: expected pp * chunks = " + quote(plan.pp * plan.chunks)};
+  if (plan.microbatch > 0)
+    for (int64_t globalBatch : plan.globalBatches) {
+      Result<int64_t> microbatches = countMicrobatches(plan, globalBatch);
+      if (!microbatches)
+        return Error{microbatches.error()};
+      Result<std::vector<int64_t>> groups = groupsOf(plan, *microbatches);
+      if (!groups)
+        return Error{groups.error()};
+    }
+  return std::nullopt;
+}

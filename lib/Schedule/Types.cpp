@@ -1,0 +1,51 @@
+//===- Types.cpp - element types and sizes --------------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Schedule/MicrobatchProgram.h"
+#include <algorithm>
+
+using namespace drover::schedule;
+
+namespace {
+struct DTypeInfo {
+  DType dtype;
+  const char *name;
+  int64_t bytes;
+};
+constexpr DTypeInfo kDTypes[] = {{DType::F32, "f32", 4}, {DType::BF16, "bf16", 2}, {DType::F16, "f16", 2},
+                                 {DType::F64, "f64", 8}, {DType::I64, "i64", 8},   {DType::I32, "i32", 4},
+                                 {DType::I8, "i8", 1},   {DType::I1, "i1", 1}};
+
+const DTypeInfo &infoOf(DType dtype) {
+  const DTypeInfo *info = std::find_if(std::begin(kDTypes), std::end(kDTypes),
+                                       [&](const DTypeInfo &candidate) { return candidate.dtype == dtype; });
+  assert(info != std::end(kDTypes) && "unknown element type");
+  return *info;
+}
+} // namespace
+
+int64_t drover::schedule::bytesOf(DType dtype) { return infoOf(dtype).bytes; }
+
+const char *drover::schedule::nameOf(DType dtype) { return infoOf(dtype).name; }
+
+std::optional<DType> drover::schedule::parseDType(const std::string &name) {
+  for (const DTypeInfo &info : kDTypes)
+    if (name == info.name)
+      return info.dtype;
+  return std::nullopt;
+}
+
+int64_t Parameter::elements() const {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+int32_t MicrobatchProgram::numLayers() const {
+  int32_t count = 0;
+  for (const Call &call : calls)
+    count = std::max(count, call.layer + 1);
+  return count;
+}

@@ -1,0 +1,89 @@
+//===- PlanTest.cpp - plan options and their constraints ------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Schedule/Plan.h"
+#include "gtest/gtest.h"
+
+using namespace drover::schedule;
+
+namespace {
+
+TEST(Plan, layersPerChunkRepeat) {
+  Result<std::vector<int64_t>> layers = parseLayersPerChunk("0,1*126,0");
+  ASSERT_TRUE(layers);
+  EXPECT_EQ(layers->size(), 128u);
+  EXPECT_EQ(layers->front(), 0);
+  EXPECT_EQ((*layers)[126], 1);
+  EXPECT_EQ(*parseLayersPerChunk("3"), (std::vector<int64_t>{3}));
+}
+
+TEST(Plan, malformedLayersPerChunkNameTheEntry) {
+  for (const char *text : {"", "1,", "a", "1*", "*2", "1*0", "-1", "1*999999999", "1 2", "99999999999"}) {
+    Result<std::vector<int64_t>> layers = parseLayersPerChunk(text);
+    EXPECT_FALSE(layers) << text;
+    EXPECT_NE(layers.error().find("expected a count"), std::string::npos);
+  }
+}
+
+TEST(Plan, layersSpreadEvenlyAndMayBeFewerThanChunks) {
+  EXPECT_EQ(spreadLayers(7, 3), (std::vector<int64_t>{3, 2, 2}));
+  EXPECT_EQ(spreadLayers(2, 4), (std::vector<int64_t>{1, 1, 0, 0}));
+}
+
+TEST(Plan, globalBatchIsAMultipleOfMicrobatchTimesDp) {
+  Plan plan;
+  plan.microbatch = 2;
+  plan.dp = 2;
+  EXPECT_EQ(*countMicrobatches(plan, 12), 3);
+  Result<int64_t> bad = countMicrobatches(plan, 10);
+  ASSERT_FALSE(bad);
+  EXPECT_EQ(bad.error(), "global batch 10 is not a multiple of microbatch * dp = 2 * 2; accepted near it are 8 and 12");
+  EXPECT_FALSE(countMicrobatches(plan, 0));
+}
+
+TEST(Plan, runBelowRanksIsRejectedWithTheReason) {
+  Plan plan;
+  plan.pp = 4;
+  plan.chunks = 2;
+  plan.run = {3};
+  Result<std::vector<int64_t>> groups = groupsOf(plan, 8);
+  ASSERT_FALSE(groups);
+  EXPECT_NE(groups.error().find("run 3 is below min(pp, microbatches) = 4"), std::string::npos);
+  EXPECT_TRUE(groupsOf(plan, 3)) << "three microbatches are one group of three";
+}
+
+TEST(Plan, explicitGroupsMustSumAndStartWithTheLargest) {
+  Plan plan;
+  plan.pp = 16;
+  plan.chunks = 8;
+  plan.run = {16, 15};
+  EXPECT_FALSE(groupsOf(plan, 31)) << "15 is below pp";
+  plan.pp = 15;
+  EXPECT_EQ(*groupsOf(plan, 31), (std::vector<int64_t>{16, 15}));
+  EXPECT_FALSE(groupsOf(plan, 32));
+  plan.run = {15, 16};
+  EXPECT_FALSE(groupsOf(plan, 31));
+}
+
+TEST(Plan, oneChunkSchedulesRejectSeveralChunks) {
+  Plan plan;
+  plan.kind = ScheduleKind::ZeroBubbleH1;
+  plan.chunks = 2;
+  std::optional<Error> error = checkPlan(plan);
+  ASSERT_TRUE(error);
+  EXPECT_NE(error->message.find("accepted with several are interleaved and bfs"), std::string::npos);
+  plan.kind.reset();
+  EXPECT_FALSE(checkPlan(plan));
+}
+
+TEST(Plan, layersPerChunkCountsAllChunks) {
+  Plan plan;
+  plan.chunks = 2;
+  plan.layersPerChunk = {1, 1, 1};
+  EXPECT_TRUE(checkPlan(plan));
+  plan.layersPerChunk = {1, 1};
+  EXPECT_FALSE(checkPlan(plan));
+}
+
+} // namespace
