@@ -2,7 +2,7 @@
 // RUN: not drover-interpret %s --dim=batch=2 --input=ids=arange 2>&1 | FileCheck %s --check-prefix=OPEN
 // RUN: not drover-interpret %s --dim=width=2 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
-// OPEN: error: argument 'ids': its sizes depend on a symbol without a value
+// OPEN: error: 'tfm.size': the value depends on a symbol without a value
 // UNKNOWN: error: the module has no symbol named width
 module attributes {tfm.symbols = ["batch", "sequence"]} {
   // CHECK: flat 6xi64: 4 5 6 4 5 6
