@@ -1,0 +1,105 @@
+//===- TileGemm.cpp - products of tiles -----------------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "kernels/tiles/Vector.h"
+
+namespace drover::rt::DROVER_RT_ISA {
+namespace {
+
+/// c[M rows, `columns`] (+)= sum over p < k of a(i, p) b[p, :]. Each accumulator is one chain of fused multiply-adds.
+template <int M, int V, bool DepthContiguous>
+void registerTile(int64_t k, const float *a, int64_t aStride, const float *b, int64_t bRow, float *c, int64_t ldc,
+                  bool accumulate, int64_t columns) {
+  Vec sum[M][V];
+  for (int i = 0; i < M; ++i)
+    for (int v = 0; v < V; ++v)
+      sum[i][v] = Vec{};
+#pragma GCC unroll 4
+  for (int64_t p = 0; p < k; ++p) {
+    Vec row[V];
+    for (int v = 0; v < V; ++v)
+      row[v] = load(b + p * bRow + v * lanes);
+    for (int i = 0; i < M; ++i) {
+      const Vec factor = splat(DepthContiguous ? a[i * aStride + p] : a[p * aStride + i]);
+      for (int v = 0; v < V; ++v)
+        sum[i][v] += factor * row[v];
+    }
+  }
+  if (columns == V * lanes) {
+    for (int i = 0; i < M; ++i)
+      for (int v = 0; v < V; ++v) {
+        float *to = c + i * ldc + v * lanes;
+        store(to, accumulate ? load(to) + sum[i][v] : sum[i][v]);
+      }
+    return;
+  }
+  for (int i = 0; i < M; ++i) {
+    float part[V * lanes];
+    for (int v = 0; v < V; ++v)
+      store(part + v * lanes, sum[i][v]);
+    for (int64_t j = 0; j < columns; ++j)
+      c[i * ldc + j] = accumulate ? c[i * ldc + j] + part[j] : part[j];
+  }
+}
+
+using RegisterTile = void (*)(int64_t, const float *, int64_t, const float *, int64_t, float *, int64_t, bool, int64_t);
+
+template <int V, bool DepthContiguous>
+constexpr RegisterTile registerTiles[tileRows] = {
+    registerTile<1, V, DepthContiguous>,  registerTile<2, V, DepthContiguous>,  registerTile<3, V, DepthContiguous>,
+    registerTile<4, V, DepthContiguous>,  registerTile<5, V, DepthContiguous>,  registerTile<6, V, DepthContiguous>,
+#ifdef __AVX512F__
+    registerTile<7, V, DepthContiguous>,  registerTile<8, V, DepthContiguous>,  registerTile<9, V, DepthContiguous>,
+    registerTile<10, V, DepthContiguous>, registerTile<11, V, DepthContiguous>, registerTile<12, V, DepthContiguous>,
+#endif
+};
+
+} // namespace
+
+void gemmTile(const TileGemm &tile) {
+  const bool depthContiguous = tile.aDepth == 1 && tile.aRow != 1;
+  const int64_t aStride = depthContiguous ? tile.aRow : tile.aDepth;
+  // The panel of B stays in the first-level cache while the groups of A pass by.
+  for (int64_t j = 0; j < tile.n; j += tileColumns) {
+    const int64_t columns = tile.n - j < tileColumns ? tile.n - j : tileColumns;
+    const float *panel = tile.b + (j / tileColumns) * tile.bPanel;
+    const RegisterTile *kernels = columns > lanes
+                                      ? (depthContiguous ? registerTiles<2, true> : registerTiles<2, false>)
+                                      : (depthContiguous ? registerTiles<1, true> : registerTiles<1, false>);
+    for (int64_t i = 0, group = 0; i < tile.m; i += tileRows, ++group) {
+      if (tile.columns && (j + columns <= tile.columns[group].begin || j >= tile.columns[group].end))
+        continue;
+      int64_t first = 0, last = tile.k;
+      if (tile.depth) {
+        first = tile.depth[group].begin;
+        last = tile.depth[group].end > first ? tile.depth[group].end : first;
+      }
+      const int64_t rows = tile.m - i < tileRows ? tile.m - i : tileRows;
+      kernels[rows - 1](last - first, tile.a + group * tile.aGroup + first * tile.aDepth, aStride,
+                        panel + first * tile.bRow, tile.bRow, tile.c + i * tile.ldc + j, tile.ldc, tile.accumulate,
+                        columns);
+    }
+  }
+}
+
+} // namespace drover::rt::DROVER_RT_ISA
+
+#define DROVER_RT_TABLE_NAME_(isa) tileKernels##isa
+#define DROVER_RT_TABLE_NAME(isa) DROVER_RT_TABLE_NAME_(isa)
+
+const drover::rt::TileKernels drover::rt::DROVER_RT_TABLE_NAME(DROVER_RT_ISA) = {
+    DROVER_RT_ISA::lanes == 16 ? "avx512" : "avx2",
+    DROVER_RT_ISA::tileRows,
+    DROVER_RT_ISA::tileColumns,
+    DROVER_RT_ISA::gemmTile,
+    DROVER_RT_ISA::packTileA,
+    DROVER_RT_ISA::packTileB,
+    DROVER_RT_ISA::widenRow,
+    DROVER_RT_ISA::narrowRow,
+    DROVER_RT_ISA::addToRow,
+    DROVER_RT_ISA::scaleRow,
+    DROVER_RT_ISA::dotRows,
+    DROVER_RT_ISA::softmaxRow,
+    DROVER_RT_ISA::softmaxGradRow,
+};
