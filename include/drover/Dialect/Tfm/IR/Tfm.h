@@ -17,7 +17,27 @@
 
 #include "drover/Dialect/Tfm/IR/TfmDialect.h.inc"
 #include "drover/Dialect/Tfm/IR/TfmEnums.h.inc"
+
+namespace drover::tfm {
+/// What it costs to run an op a second time, in the words of `--recompute` and `--rebuild`.
+enum class RecomputeClass {
+  Contraction, ///< matrix products: never twice but with recompute=full
+  Attention,   ///< twice with recompute=selective
+  Reduction,   ///< statistics of the logits: small results of a large read, never twice but with full
+  Norm,        ///< --rebuild=norms
+  Activation,  ///< --rebuild=act, element-wise work included
+  Rope,        ///< --rebuild=rope
+  Cast,        ///< --rebuild=casts
+  Movement     ///< reshapes, slices, constants: only rebuild=auto
+};
+} // namespace drover::tfm
+
 #include "drover/Dialect/Tfm/IR/TfmInterfaces.h.inc"
+
+namespace drover::tfm {
+/// The class of any op of a body, those of arith and math included.
+RecomputeClass recomputeClassOf(mlir::Operation *op);
+} // namespace drover::tfm
 
 namespace drover::tfm::detail {
 /// Parsing and printing of attribute parameters that MLIR has no field parser for.

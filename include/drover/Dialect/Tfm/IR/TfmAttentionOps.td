@@ -1,7 +1,7 @@
 #ifndef DROVER_DIALECT_TFM_IR_TFMATTENTIONOPS
 #define DROVER_DIALECT_TFM_IR_TFMATTENTIONOPS
 
-def Tfm_RopeOp : Tfm_DifferentiableOp<"rope"> {
+def Tfm_RopeOp : Tfm_DifferentiableOp<"rope", [Tfm_Recompute]> {
   let summary = "rotary position embedding";
   let description = [{
     `input` is [B, S, heads * head_size]. In each head the first `rotary_dim` channels are rotated:
@@ -35,7 +35,7 @@ def Tfm_RopeOp : Tfm_DifferentiableOp<"rope"> {
   }];
 }
 
-def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegments]> {
+def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegments, Tfm_Recompute]> {
   let summary = "scaled dot-product attention, grouped-query";
   let description = [{
     `query` is [B, S, num_heads * D], `key` [B, T, num_kv_heads * D], `value` [B, T, num_kv_heads * E].

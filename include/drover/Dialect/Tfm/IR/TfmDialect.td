@@ -33,6 +33,20 @@ def Tfm_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kInitializerRangeAttr = "tfm.initializer_range";
     /// Result attribute: the name of a model output.
     static constexpr ::llvm::StringLiteral kOutputAttr = "tfm.output";
+
+    // The microbatch program, docs/body-abi.md.
+    /// Function attribute: the phase of a body, "forward", "backward", "update" or "norm".
+    static constexpr ::llvm::StringLiteral kBodyAttr = "tfm.body";
+    /// Function attribute (unit): the function whose block is the calls of one microbatch.
+    static constexpr ::llvm::StringLiteral kMicrobatchAttr = "tfm.microbatch";
+    /// Argument attribute (unit): 1 / number of labels of the global batch that count.
+    static constexpr ::llvm::StringLiteral kSeedAttr = "tfm.seed";
+    /// Argument and result attribute: the parameter whose gradient accumulator this is.
+    static constexpr ::llvm::StringLiteral kAccumulatorAttr = "tfm.accumulator";
+    /// Result attribute: index of the argument in whose memory the result lives.
+    static constexpr ::llvm::StringLiteral kInplaceAttr = "tfm.inplace";
+    /// Attribute of a call: the layer it computes, counted from 0.
+    static constexpr ::llvm::StringLiteral kLayerAttr = "tfm.layer";
   }];
 }
 

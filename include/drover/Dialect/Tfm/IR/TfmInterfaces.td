@@ -72,4 +72,16 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
   ];
 }
 
+def RecomputeOpInterface : OpInterface<"RecomputeOpInterface"> {
+  let cppNamespace = "::drover::tfm";
+  let description = [{
+    What it means to run an op again in the backward. Ops that do not implement it are data movement,
+    casts or element-wise: see `recomputeClassOf`.
+  }];
+  let methods = [
+    InterfaceMethod<"The kind of work that a second run repeats.",
+      "::drover::tfm::RecomputeClass", "getRecomputeClass", (ins)>
+  ];
+}
+
 #endif // DROVER_DIALECT_TFM_IR_TFMINTERFACES

@@ -46,7 +46,7 @@ def Tfm_EmbeddingGradOp : Tfm_Op<"embedding_grad"> {
 // Linear
 //===----------------------------------------------------------------------===//
 
-def Tfm_LinearOp : Tfm_DifferentiableOp<"linear"> {
+def Tfm_LinearOp : Tfm_DifferentiableOp<"linear", [Tfm_Recompute]> {
   let summary = "matrix product with a weight";
   let description = [{
     result[.., n] = sum over k of input[.., k] * weight[n, k], or weight[k, n] with `in_out` (the
@@ -128,7 +128,7 @@ def Tfm_ColumnSumOp : Tfm_Op<"column_sum"> {
 // Norms: statistics over the last dimension, arithmetic in f32 (f64 for f64)
 //===----------------------------------------------------------------------===//
 
-def Tfm_RmsNormOp : Tfm_DifferentiableOp<"rms_norm"> {
+def Tfm_RmsNormOp : Tfm_DifferentiableOp<"rms_norm", [Tfm_Recompute]> {
   let summary = "root-mean-square norm over the last dimension";
   let description = [{
     result = input / sqrt(mean(input^2) + eps) * (weight + weight_offset). `weight_offset` is 1 for
@@ -170,7 +170,7 @@ def Tfm_RmsNormGradOp : Tfm_Op<"rms_norm_grad"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Tfm_LayerNormOp : Tfm_DifferentiableOp<"layer_norm", [AttrSizedOperandSegments]> {
+def Tfm_LayerNormOp : Tfm_DifferentiableOp<"layer_norm", [AttrSizedOperandSegments, Tfm_Recompute]> {
   let summary = "layer norm over the last dimension";
   let description = [{
     result = (input - mean) / sqrt(variance + eps) * weight + bias, with the biased variance.
@@ -219,7 +219,8 @@ def Tfm_LayerNormGradOp : Tfm_Op<"layer_norm_grad", [AttrSizedResultSegments]> {
 // Activations: arithmetic in f32 (f64 for f64)
 //===----------------------------------------------------------------------===//
 
-class Tfm_UnaryOp<string mnemonic, string text, dag attributes = (ins)> : Tfm_DifferentiableOp<mnemonic> {
+class Tfm_UnaryOp<string mnemonic, string text, dag attributes = (ins)>
+    : Tfm_DifferentiableOp<mnemonic, [Tfm_Recompute]> {
   let summary = text;
   let arguments = !con((ins Tfm_FloatTensor:$input), attributes);
   let results = (outs Tfm_FloatTensor:$result);
@@ -280,7 +281,7 @@ def Tfm_SiluGradOp : Tfm_UnaryGradOp<"silu_grad", "gradient of silu"> {
   }];
 }
 
-def Tfm_SwigluOp : Tfm_DifferentiableOp<"swiglu"> {
+def Tfm_SwigluOp : Tfm_DifferentiableOp<"swiglu", [Tfm_Recompute]> {
   let summary = "silu(gate) * up";
   let description = [{
     Arithmetic in f32, rounded once.

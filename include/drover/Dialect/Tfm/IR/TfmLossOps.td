@@ -4,7 +4,7 @@
 // Cross-entropy is three forward ops, because over a sharded vocabulary a maximum and a sum are
 // reduced between them, and one rule cannot hold collectives inside (docs/tfm.md).
 
-def Tfm_LogitsMaxOp : Tfm_Op<"logits_max"> {
+def Tfm_LogitsMaxOp : Tfm_Op<"logits_max", [Tfm_Recompute]> {
   let summary = "row maximum of the logits";
   let description = [{
     maximum[b, s] = max over v of logits[b, s, v].
@@ -21,7 +21,7 @@ def Tfm_LogitsMaxOp : Tfm_Op<"logits_max"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Tfm_LogitsSumOp : Tfm_Op<"logits_sum"> {
+def Tfm_LogitsSumOp : Tfm_Op<"logits_sum", [Tfm_Recompute]> {
   let summary = "row sum of exponentials and the label's logit";
   let description = [{
     sum[b, s] = sum over v of exp(logits[b, s, v] - maximum[b, s]); target[b, s] =
@@ -39,7 +39,7 @@ def Tfm_LogitsSumOp : Tfm_Op<"logits_sum"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Tfm_CrossEntropyOp : Tfm_Op<"cross_entropy"> {
+def Tfm_CrossEntropyOp : Tfm_Op<"cross_entropy", [Tfm_Recompute]> {
   let summary = "sum of the losses of the labels that count";
   let description = [{
     loss = sum over the positions whose label counts (is not negative) of

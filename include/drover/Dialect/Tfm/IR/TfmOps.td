@@ -19,6 +19,8 @@ class Tfm_Op<string mnemonic, list<Trait> traits = []>
 class Tfm_DifferentiableOp<string mnemonic, list<Trait> traits = []>
     : Tfm_Op<mnemonic, !listconcat([DeclareOpInterfaceMethods<DifferentiableOpInterface>], traits)>;
 
+def Tfm_Recompute : DeclareOpInterfaceMethods<RecomputeOpInterface>;
+
 def Tfm_Float : AnyTypeOf<[F32, BF16, F16, F64]>;
 def Tfm_FloatTensor : RankedTensorOf<[Tfm_Float]>;
 def Tfm_F32Tensor : RankedTensorOf<[F32]>;

@@ -131,7 +131,7 @@ def Tfm_ReduceOp : Tfm_StructuralOp<"reduce"> {
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
 }
 
-def Tfm_MatmulOp : Tfm_StructuralOp<"matmul"> {
+def Tfm_MatmulOp : Tfm_StructuralOp<"matmul", [Tfm_Recompute]> {
   let summary = "batched matrix product";
   let description = [{
     lhs [.., M, K] times rhs [.., K, N]; `transpose_lhs`/`transpose_rhs` exchange the last two
@@ -150,7 +150,7 @@ def Tfm_MatmulOp : Tfm_StructuralOp<"matmul"> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Tfm_SoftmaxOp : Tfm_StructuralOp<"softmax"> {
+def Tfm_SoftmaxOp : Tfm_StructuralOp<"softmax", [Tfm_Recompute]> {
   let summary = "softmax over one dimension";
   let description = [{
     In f32 (f64 for f64). A row of -inf alone gives NaN, as in the frameworks.

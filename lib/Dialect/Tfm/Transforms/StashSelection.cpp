@@ -1,0 +1,225 @@
+//===- StashSelection.cpp - what a forward keeps ----------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "StashSelection.h"
+#include <queue>
+
+using namespace mlir;
+using namespace drover::tfm;
+
+FailureOr<RecomputePolicy> drover::tfm::parsePolicy(Operation *op, StringRef mode, ArrayRef<std::string> rebuild) {
+  RecomputePolicy policy;
+  auto parsed = llvm::StringSwitch<std::optional<RecomputeMode>>(mode)
+                    .Case("none", RecomputeMode::None)
+                    .Case("selective", RecomputeMode::Selective)
+                    .Case("full", RecomputeMode::Full)
+                    .Default(std::nullopt);
+  if (!parsed)
+    return op->emitError("expects recompute none, selective or full, not '") << mode << "'";
+  policy.mode = *parsed;
+  if (rebuild.empty() || (rebuild.size() == 1 && rebuild.front() == "auto"))
+    return policy;
+  policy.automatic = false;
+  if (rebuild.size() == 1 && rebuild.front() == "none")
+    return policy;
+  for (StringRef name : rebuild) {
+    auto kind = llvm::StringSwitch<std::optional<RecomputeClass>>(name)
+                    .Case("norms", RecomputeClass::Norm)
+                    .Case("act", RecomputeClass::Activation)
+                    .Case("rope", RecomputeClass::Rope)
+                    .Case("casts", RecomputeClass::Cast)
+                    .Default(std::nullopt);
+    if (!kind)
+      return op->emitError("expects rebuild auto, none, or a list of norms, act, rope and casts, not '") << name << "'";
+    policy.rebuilt.insert(*kind);
+  }
+  return policy;
+}
+
+namespace {
+
+/// Maximum flow by Dinic's algorithm (Soviet Math. Doklady 11, 1970).
+class FlowNetwork {
+public:
+  static constexpr int64_t kUnbounded = int64_t(1) << 60;
+
+  unsigned addNode() {
+    edgesOf.emplace_back();
+    return edgesOf.size() - 1;
+  }
+  void addEdge(unsigned from, unsigned to, int64_t capacity) {
+    edgesOf[from].push_back(edges.size());
+    edges.push_back({to, capacity});
+    edgesOf[to].push_back(edges.size());
+    edges.push_back({from, 0});
+  }
+  void saturate(unsigned source, unsigned sink) {
+    while (computeLevels(source, sink)) {
+      next.assign(edgesOf.size(), 0);
+      while (push(source, sink, kUnbounded))
+        ;
+    }
+  }
+  /// The nodes from which the residual network reaches `sink`: the sink's side of the cut nearest to it.
+  std::vector<bool> sinkSide(unsigned sink) const {
+    std::vector<bool> reached(edgesOf.size());
+    std::vector<unsigned> worklist{sink};
+    reached[sink] = true;
+    while (!worklist.empty()) {
+      unsigned node = worklist.back();
+      worklist.pop_back();
+      for (unsigned edge : edgesOf[node]) {
+        unsigned other = edges[edge].to;
+        if (edges[edge ^ 1].capacity > 0 && !reached[other]) {
+          reached[other] = true;
+          worklist.push_back(other);
+        }
+      }
+    }
+    return reached;
+  }
+
+private:
+  struct Edge {
+    unsigned to;
+    int64_t capacity;
+  };
+
+  bool computeLevels(unsigned source, unsigned sink) {
+    level.assign(edgesOf.size(), -1);
+    level[source] = 0;
+    std::queue<unsigned> worklist({source});
+    while (!worklist.empty()) {
+      unsigned node = worklist.front();
+      worklist.pop();
+      for (unsigned edge : edgesOf[node])
+        if (edges[edge].capacity > 0 && level[edges[edge].to] < 0) {
+          level[edges[edge].to] = level[node] + 1;
+          worklist.push(edges[edge].to);
+        }
+    }
+    return level[sink] >= 0;
+  }
+
+  int64_t push(unsigned node, unsigned sink, int64_t limit) {
+    if (node == sink)
+      return limit;
+    for (unsigned &index = next[node]; index < edgesOf[node].size(); ++index) {
+      unsigned edge = edgesOf[node][index];
+      if (edges[edge].capacity <= 0 || level[edges[edge].to] != level[node] + 1)
+        continue;
+      if (int64_t pushed = push(edges[edge].to, sink, std::min(limit, edges[edge].capacity))) {
+        edges[edge].capacity -= pushed;
+        edges[edge ^ 1].capacity += pushed;
+        return pushed;
+      }
+    }
+    return 0;
+  }
+
+  std::vector<Edge> edges; // an edge and its reverse are neighbours
+  std::vector<std::vector<unsigned>> edgesOf;
+  std::vector<int> level;
+  std::vector<unsigned> next;
+};
+
+/// What the policy says of one operation's results.
+struct Treatment {
+  bool rebuildable; ///< may run again
+  bool stashable;   ///< may be kept
+};
+
+Treatment treatmentOf(Operation *op, const RecomputePolicy &policy) {
+  if (policy.mode == RecomputeMode::Full)
+    return {true, false};
+  switch (RecomputeClass kind = recomputeClassOf(op)) {
+  case RecomputeClass::Contraction:
+  case RecomputeClass::Reduction:
+    return {false, true};
+  case RecomputeClass::Attention:
+    return policy.mode == RecomputeMode::Selective ? Treatment{true, false} : Treatment{false, true};
+  default:
+    if (policy.automatic)
+      return {true, true};
+    return policy.rebuilt.count(kind) ? Treatment{true, false} : Treatment{false, true};
+  }
+}
+
+/// Knows what is never worth a stash: what follows from inputs alone or from parameters alone (masks,
+/// positions, transposed weights), and views of arguments.
+class FreeValues {
+public:
+  explicit FreeValues(Block &body, ArrayRef<OperandKind> kinds) {
+    for (auto [argument, kind] : llvm::zip_equal(body.getArguments(), kinds)) {
+      origins[argument] = kind == OperandKind::Boundary ? Input | Parameter
+                          : kind == OperandKind::Input  ? Input
+                                                        : Parameter;
+      views.insert(argument);
+    }
+  }
+  bool visit(Operation *op) {
+    unsigned origin = 0;
+    for (Value operand : op->getOperands())
+      origin |= origins.lookup(operand);
+    RecomputeClass kind = recomputeClassOf(op);
+    bool view = kind == RecomputeClass::Movement && op->getNumOperands() == 1 && views.contains(op->getOperand(0));
+    for (Value result : op->getResults()) {
+      origins[result] = origin;
+      if (view)
+        views.insert(result);
+    }
+    bool isWork = kind == RecomputeClass::Contraction || kind == RecomputeClass::Attention;
+    return view || (!isWork && origin != (Input | Parameter));
+  }
+
+private:
+  enum : unsigned { Input = 1, Parameter = 2 };
+  DenseMap<Value, unsigned> origins;
+  DenseSet<Value> views;
+};
+
+} // namespace
+
+SetVector<Value> drover::tfm::selectStash(Block &body, ArrayRef<OperandKind> kinds, const SetVector<Value> &needed,
+                                          const RecomputePolicy &policy) {
+  FlowNetwork network;
+  unsigned source = network.addNode(), sink = network.addNode();
+  DenseMap<Value, std::pair<unsigned, unsigned>> nodes; // where a value comes in and goes out
+  auto addValue = [&](Value value, int64_t capacity) {
+    unsigned in = network.addNode(), out = network.addNode();
+    network.addEdge(in, out, capacity);
+    nodes[value] = {in, out};
+    return in;
+  };
+
+  for (auto [argument, kind] : llvm::zip_equal(body.getArguments(), kinds))
+    network.addEdge(source, addValue(argument, kind == OperandKind::Boundary ? bytesOf(argument.getType()) : 0),
+                    FlowNetwork::kUnbounded);
+  FreeValues free(body, kinds);
+  SmallVector<Value> values;
+  for (Operation &op : body.without_terminator()) {
+    Treatment treatment = free.visit(&op) ? Treatment{true, false} : treatmentOf(&op, policy);
+    for (Value result : op.getResults()) {
+      unsigned in = addValue(result, treatment.stashable ? bytesOf(result.getType()) : FlowNetwork::kUnbounded);
+      if (!treatment.rebuildable)
+        network.addEdge(source, in, FlowNetwork::kUnbounded);
+      else
+        for (Value operand : op.getOperands())
+          network.addEdge(nodes.lookup(operand).second, in, FlowNetwork::kUnbounded);
+      values.push_back(result);
+    }
+  }
+  for (Value value : needed)
+    network.addEdge(nodes.lookup(value).second, sink, FlowNetwork::kUnbounded);
+  network.saturate(source, sink);
+
+  std::vector<bool> sinkSide = network.sinkSide(sink);
+  SetVector<Value> stash;
+  for (Value value : values) {
+    auto [in, out] = nodes.lookup(value);
+    if (!sinkSide[in] && sinkSide[out])
+      stash.insert(value);
+  }
+  return stash;
+}
