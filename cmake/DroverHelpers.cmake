@@ -4,7 +4,7 @@ function(drover_library name)
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC drover_mlir ${ARG_LINK} PRIVATE drover_warnings)
   add_dependencies(${name} drover_tablegen ${ARG_DEPENDS})
-  target_precompile_headers(${name} REUSE_FROM drover_pch)
+  drover_reuse_pch(${name})
 endfunction()
 
 # drover_tool(NAME sources... LINK libs...): a thin main in build/bin.
@@ -19,8 +19,8 @@ endfunction()
 # The shared precompiled header is compiled with -fPIC; CMake would give an executable -fPIE.
 function(drover_reuse_pch name)
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-  target_compile_options(${name} PRIVATE -fPIC)
-  target_precompile_headers(${name} REUSE_FROM drover_pch)
+  target_compile_options(${name} PRIVATE -fPIC ${DROVER_PCH_FLAGS})
+  add_dependencies(${name} drover_pch)
 endfunction()
 
 # drover_unittest(NAME sources... [MLIR] LINK libs...): a GoogleTest binary in build/unittests, run by scripts/check and ctest.

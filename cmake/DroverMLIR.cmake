@@ -10,17 +10,23 @@ target_include_directories(drover_mlir SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${L
 target_include_directories(drover_mlir INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include ${CMAKE_SOURCE_DIR}/runtime/include)
 target_link_libraries(drover_mlir INTERFACE MLIR LLVM)
 
-# One precompiled header of the MLIR core, shared by all libraries.
-file(WRITE ${CMAKE_BINARY_DIR}/drover_pch.cpp "// precompiled header carrier\n")
-add_library(drover_pch STATIC ${CMAKE_BINARY_DIR}/drover_pch.cpp)
-target_link_libraries(drover_pch PUBLIC drover_mlir PRIVATE drover_warnings)
-target_precompile_headers(drover_pch PRIVATE
-  <mlir/IR/BuiltinOps.h> <mlir/IR/BuiltinTypes.h> <mlir/IR/BuiltinAttributes.h> <mlir/IR/PatternMatch.h>
-  <mlir/IR/OpImplementation.h> <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h>
-  <mlir/Dialect/Func/IR/FuncOps.h> <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Math/IR/Math.h>
-  <mlir/Dialect/Tensor/IR/Tensor.h> <llvm/ADT/StringRef.h> <llvm/ADT/TypeSwitch.h> <map> <string> <vector>)
-if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  target_compile_options(drover_pch PUBLIC -Xclang -fno-pch-timestamp)
+# One precompiled header of the MLIR core, shared by all libraries. Not CMake's own: its absolute paths in the command line
+# would keep ccache from sharing objects between worktrees. The .sum file stands for the header's content (CCACHE_PCH_EXTSUM).
+add_custom_target(drover_pch)
+set(DROVER_PCH_FLAGS "")
+if(CMAKE_CXX_COMPILER_ID MATCHES Clang AND CMAKE_GENERATOR MATCHES Ninja)
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+  separate_arguments(pch_flags UNIX_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} -std=c++17 -fPIC")
+  file(SHA256 ${CMAKE_SOURCE_DIR}/cmake/drover_pch.h pch_hash)
+  file(WRITE ${CMAKE_BINARY_DIR}/drover.pch.sum "${CMAKE_CXX_COMPILER_VERSION} ${LLVM_PACKAGE_VERSION} ${pch_hash} ${pch_flags}\n")
+  add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/drover.pch
+    COMMAND ${CMAKE_CXX_COMPILER} ${pch_flags} -isystem ${MLIR_INCLUDE_DIRS} -x c++-header
+            ${CMAKE_SOURCE_DIR}/cmake/drover_pch.h -o ${CMAKE_BINARY_DIR}/drover.pch
+    DEPENDS ${CMAKE_SOURCE_DIR}/cmake/drover_pch.h VERBATIM)
+  add_custom_target(drover_pch_file DEPENDS ${CMAKE_BINARY_DIR}/drover.pch)
+  add_dependencies(drover_pch drover_pch_file)
+  # Relative to the build folder, where ninja runs the compiler.
+  set(DROVER_PCH_FLAGS -include-pch drover.pch)
 endif()
 
 add_custom_target(drover_tablegen)
