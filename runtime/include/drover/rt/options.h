@@ -1,0 +1,62 @@
+//===- options.h - what the executables can be told ===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_RT_OPTIONS_H
+#define DROVER_RT_OPTIONS_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace drover::rt {
+
+struct TrainOptions {
+  int64_t ranks = 0;   // 0: as compiled
+  int64_t threads = 0; // 0: the cores that this process may use, over the ranks
+  // data
+  std::string data;
+  int64_t steps = 0;
+  uint64_t seed = 1;
+  bool shuffle = false;
+  std::optional<int64_t> documentSeparator;
+  bool resetPositions = false, maskAfterSeparator = false;
+  std::vector<int64_t> ignoreLabels;
+  int64_t globalBatch = 0;                                 // 0: the first one compiled in
+  std::vector<std::pair<int64_t, int64_t>> batchRamp;      // (first step, global batch)
+  std::vector<std::pair<std::string, std::string>> inputs; // what an input is in every microbatch: (name, .npy)
+  // optimizer
+  double learningRate = 3e-4, minLearningRate = 0, weightDecay = 0.1, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8,
+         gradientClip = 1;
+  int64_t warmupSteps = 0;
+  bool skipNonfinite = false;
+  // weights
+  std::string init, model, saveWeights, saveGradients;
+  // reports
+  std::string log, trace, flightRecorder = "flight_recorder.0.json";
+  std::pair<int64_t, int64_t> traceSteps = {1, 10};
+  double peakFlops = 0; // 0: unknown
+  bool verbose = false;
+};
+
+struct ForwardOptions {
+  int64_t ranks = 0, threads = 0;
+  std::vector<std::pair<std::string, std::string>> inputs; // (name, .npy)
+  std::string outputDir;
+  uint64_t seed = 1;
+  std::string init, model;
+  std::string trace, flightRecorder = "flight_recorder.0.json";
+  bool verbose = false;
+};
+
+/// Parse the arguments after the program's name. Nothing where help was asked: it is in `help` then.
+std::optional<TrainOptions> parseTrainOptions(const std::string &program, const std::vector<std::string> &arguments,
+                                              std::string &help);
+std::optional<ForwardOptions> parseForwardOptions(const std::string &program, const std::vector<std::string> &arguments,
+                                                  std::string &help);
+
+} // namespace drover::rt
+
+#endif // DROVER_RT_OPTIONS_H

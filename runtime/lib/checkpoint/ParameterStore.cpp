@@ -1,0 +1,251 @@
+//===- ParameterStore.cpp - the parameters of a rank ===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/rt/error.h"
+#include "drover/rt/parameter_store.h"
+#include "drover/rt/philox.h"
+#include "drover/rt/sha256.h"
+#include "drover/rt/text.h"
+#include <algorithm>
+#include <memory>
+
+namespace drover::rt {
+
+/// Puts f32 values where the parameter lives, elements [first, first + count).
+static void store(const ParameterMemory &memory, const ParameterInfo &parameter, int64_t first, int64_t count,
+                  const float *values) {
+  int64_t width = byteSize(memory.dtype);
+  uint8_t *target = memory.buckets[parameter.bucket] + (parameter.offset + first) * width;
+  if (memory.dtype == DROVER_F32) {
+    std::memcpy(target, values, size_t(count) * 4);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t bits = floatToBfloat(values[i]);
+    std::memcpy(target + 2 * i, &bits, 2);
+  }
+}
+
+static constexpr int64_t blockElements = 1 << 16;
+
+static void initializeRandomly(const Program &program, uint64_t seed, const ParameterMemory &memory) {
+  std::vector<float> block(static_cast<size_t>(blockElements));
+  for (const ParameterInfo &parameter : program.parameters) {
+    for (int64_t first = 0; first < parameter.elements; first += blockElements) {
+      int64_t count = std::min(blockElements, parameter.elements - first);
+      if (parameter.normal)
+        fillNormal(seed, parameter.name, parameter.initValue, first, count, block.data());
+      else
+        std::fill_n(block.begin(), count, float(parameter.initValue));
+      store(memory, parameter, first, count, block.data());
+    }
+  }
+}
+
+/// Stores values from a file that has them in the parameter's own orientation.
+static void storeStraight(const uint8_t *data, DType dtype, float plus, const ParameterInfo &parameter,
+                          const ParameterMemory &memory) {
+  std::vector<float> block(static_cast<size_t>(blockElements));
+  for (int64_t first = 0; first < parameter.elements; first += blockElements) {
+    int64_t count = std::min(blockElements, parameter.elements - first);
+    toFloat(data + first * byteSize(dtype), dtype, count, block.data());
+    if (plus != 0)
+      for (int64_t i = 0; i < count; ++i)
+        block[i] -= plus;
+    store(memory, parameter, first, count, block.data());
+  }
+}
+
+/// Stores values from a file whose rows are the parameter's columns, a band of columns at a time.
+static void storeTransposed(const uint8_t *data, DType dtype, float plus, const ParameterInfo &parameter,
+                            const ParameterMemory &memory) {
+  int64_t rows = parameter.shape[0], columns = parameter.shape[1];
+  std::vector<float> values(static_cast<size_t>(parameter.elements)), fileRow(static_cast<size_t>(rows));
+  for (int64_t column = 0; column < columns; ++column) {
+    toFloat(data + column * rows * byteSize(dtype), dtype, rows, fileRow.data());
+    for (int64_t row = 0; row < rows; ++row)
+      values[row * columns + column] = fileRow[row] - plus;
+  }
+  store(memory, parameter, 0, parameter.elements, values.data());
+}
+
+//===----------------------------------------------------------------------===//
+// The model's own files
+//===----------------------------------------------------------------------===//
+
+static std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+static void initializeFromModel(const Program &program, const std::string &moved, const ParameterMemory &memory) {
+  for (const ParameterInfo &parameter : program.parameters)
+    if (!parameter.source)
+      fail("--init=model: the program was compiled from a ", program.modelKind.empty() ? "model" : program.modelKind,
+           " without weights (parameter '", parameter.name,
+           "' has none), expected --init=random, FILE.safetensors or INDEX.json");
+  const std::string &path = moved.empty() ? program.modelFile : moved;
+  std::map<std::string, std::unique_ptr<MappedFile>> files;
+  auto open = [&](const std::string &name) -> const MappedFile & {
+    std::unique_ptr<MappedFile> &file = files[name];
+    if (!file)
+      file = std::make_unique<MappedFile>(name);
+    return *file;
+  };
+  const MappedFile *model;
+  try {
+    model = &open(path);
+  } catch (const Error &error) {
+    fail(error.what(), "; where the model file has moved, give --model=PATH");
+  }
+  if (!program.modelSha256.empty() && sha256(model->data(), model->size()) != program.modelSha256)
+    fail(path, ": not the file that the program was compiled from (its SHA-256 differs)");
+  std::string ownName = program.modelFile.substr(folderOf(program.modelFile).size());
+  for (const ParameterInfo &parameter : program.parameters) {
+    const ParameterSource &source = *parameter.source;
+    const MappedFile &file = open(source.file == ownName ? path : folderOf(path) + source.file);
+    uint64_t needed = uint64_t(parameter.elements * byteSize(source.dtype));
+    if (source.bytes != needed || source.offset > file.size() || needed > file.size() - source.offset)
+      fail(file.path(), ": parameter '", parameter.name, "' needs ", needed, " bytes at ", source.offset,
+           ", the file has ", file.size());
+    const uint8_t *data = file.data() + source.offset;
+    if (source.transposed && parameter.shape.size() == 2)
+      storeTransposed(data, source.dtype, float(source.plus), parameter, memory);
+    else
+      storeStraight(data, source.dtype, float(source.plus), parameter, memory);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Checkpoints
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Matches the parameters with the tensors of a checkpoint.
+class CheckpointReader {
+public:
+  CheckpointReader(const Program &program, const TensorFiles &files) : program(program), files(files) {}
+
+  void match();
+  void store(const ParameterMemory &memory) const;
+
+private:
+  const StoredTensor *find(const std::string &name);
+  void check(const ParameterInfo &parameter, const std::string &name, const StoredTensor &tensor);
+
+  const Program &program;
+  const TensorFiles &files;
+  std::map<std::string, bool> used;
+  std::vector<const StoredTensor *> sources; // parallel to the parameters
+  std::vector<std::string> missing, misshapen;
+};
+} // namespace
+
+/// Hugging Face saves a base model without the head's prefix ("transformer.", "model."), so a name is also looked up
+/// without its first component.
+const StoredTensor *CheckpointReader::find(const std::string &name) {
+  size_t dot = name.find('.');
+  for (const std::string &candidate : {name, dot == std::string::npos ? name : name.substr(dot + 1)}) {
+    auto entry = files.tensors().find(candidate);
+    if (entry != files.tensors().end()) {
+      used[candidate] = true;
+      return &entry->second;
+    }
+  }
+  return nullptr;
+}
+
+void CheckpointReader::check(const ParameterInfo &parameter, const std::string &name, const StoredTensor &tensor) {
+  std::optional<DType> dtype = storedDType(tensor.dtype);
+  if (!dtype || !isFloat(*dtype))
+    misshapen.push_back(name + ": " + tensor.dtype + " for f32");
+  else if (tensor.shape != parameter.shape)
+    misshapen.push_back(name + ": " + formatShape(tensor.shape) + " for " + formatShape(parameter.shape));
+}
+
+/// Buffers that older checkpoints hold beside the parameters: masks and RoPE frequencies, which the program computes.
+static bool isKnownBuffer(const std::string &name) {
+  for (const char *suffix :
+       {"rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias", ".attention.masked_bias"})
+    if (endsWith(name, suffix))
+      return true;
+  return false;
+}
+
+void CheckpointReader::match() {
+  std::vector<std::string> different, unexpected;
+  for (const ParameterInfo &parameter : program.parameters) {
+    const StoredTensor *source = find(parameter.name);
+    std::string sourceName = parameter.name;
+    if (source)
+      check(parameter, parameter.name, *source);
+    for (const std::string &alias : parameter.aliases) {
+      auto entry = files.tensors().find(alias);
+      if (entry == files.tensors().end())
+        continue;
+      used[alias] = true;
+      check(parameter, alias, entry->second);
+      bool equal = !source || (source->dtype == entry->second.dtype && source->shape == entry->second.shape &&
+                               std::memcmp(source->data, entry->second.data, source->bytes) == 0);
+      if (!equal)
+        different.push_back(alias + " and " + sourceName);
+      source = source ? source : &entry->second;
+    }
+    if (!source)
+      missing.push_back(parameter.name);
+    sources.push_back(source);
+  }
+  for (const auto &[name, tensor] : files.tensors())
+    if (!used.count(name) && !isKnownBuffer(name))
+      unexpected.push_back(name);
+  std::string faults;
+  auto add = [&](const char *what, const std::vector<std::string> &names) {
+    if (!names.empty())
+      faults += concat(faults.empty() ? "" : "; ", names.size(), " ", what, ": ", formatNames(names));
+  };
+  add("missing", missing);
+  add("unexpected", unexpected);
+  add("of another shape or dtype", misshapen);
+  add("tied, but with different values", different);
+  if (!faults.empty())
+    fail(files.path(), ": does not fit the model's parameters: ", faults);
+}
+
+void CheckpointReader::store(const ParameterMemory &memory) const {
+  for (size_t i = 0; i < sources.size(); ++i)
+    storeStraight(sources[i]->data, *storedDType(sources[i]->dtype), 0, program.parameters[i], memory);
+}
+
+void initializeParameters(const Program &program, const InitOptions &options, const ParameterMemory &memory) {
+  std::string source = options.source;
+  if (source.empty()) {
+    bool hasWeights = !program.parameters.empty() &&
+                      std::all_of(program.parameters.begin(), program.parameters.end(),
+                                  [](const ParameterInfo &parameter) { return parameter.source.has_value(); });
+    source = hasWeights ? "model" : "random";
+  }
+  if (!options.model.empty() && source != "model")
+    fail("--model=", options.model, ": expected --init=model with it");
+  if (source == "random")
+    return initializeRandomly(program, options.seed, memory);
+  if (source == "model")
+    return initializeFromModel(program, options.model, memory);
+  if (!endsWith(source, ".safetensors") && !endsWith(source, ".json"))
+    fail("--init=", source, ": expected model, random, FILE.safetensors or INDEX.json");
+  TensorFiles files(source);
+  CheckpointReader reader(program, files);
+  reader.match();
+  reader.store(memory);
+}
+
+std::vector<TensorToStore> listParameters(const Program &program, const std::vector<const float *> &buckets,
+                                          bool frozen) {
+  std::vector<TensorToStore> tensors;
+  for (const ParameterInfo &parameter : program.parameters)
+    if (frozen || !parameter.frozen)
+      tensors.push_back({parameter.name, DROVER_F32, parameter.shape, buckets[parameter.bucket] + parameter.offset});
+  return tensors;
+}
+
+} // namespace drover::rt

@@ -1,0 +1,96 @@
+//===- SafetensorsWriter.cpp - writing safetensors files ===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/rt/atomic_file.h"
+#include "drover/rt/error.h"
+#include "drover/rt/safetensors.h"
+#include "drover/rt/text.h"
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+namespace drover::rt {
+
+using Json = nlohmann::ordered_json;
+
+static uint64_t bytesOf(const TensorToStore &tensor) {
+  uint64_t bytes = uint64_t(byteSize(tensor.dtype));
+  for (int64_t size : tensor.shape)
+    bytes *= uint64_t(size);
+  return bytes;
+}
+
+void writeSafetensors(const std::string &path, std::vector<TensorToStore> tensors) {
+  static constexpr const char *names[] = {"F32", "BF16", "F16", "F64", "I64", "I32", "I8", "BOOL"};
+  // Wide elements first, so that each tensor is aligned for its type; by name within a width.
+  std::sort(tensors.begin(), tensors.end(), [](const TensorToStore &a, const TensorToStore &b) {
+    return std::pair(-byteSize(a.dtype), std::string_view(a.name)) <
+           std::pair(-byteSize(b.dtype), std::string_view(b.name));
+  });
+  Json header;
+  header["__metadata__"] = {{"format", "pt"}}; // what Hugging Face's loaders ask for
+  uint64_t place = 0;
+  for (const TensorToStore &tensor : tensors) {
+    uint64_t end = place + bytesOf(tensor);
+    header[tensor.name] = {{"dtype", names[tensor.dtype]}, {"shape", tensor.shape}, {"data_offsets", {place, end}}};
+    place = end;
+  }
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  uint64_t headerBytes = text.size();
+  AtomicFile file(path);
+  file.write(&headerBytes, 8);
+  file.write(text);
+  for (const TensorToStore &tensor : tensors)
+    file.write(tensor.data, bytesOf(tensor));
+  file.commit();
+}
+
+static std::vector<std::vector<TensorToStore>> splitIntoShards(const std::vector<TensorToStore> &tensors,
+                                                               uint64_t shardBytes) {
+  std::vector<std::vector<TensorToStore>> shards(1);
+  uint64_t used = 0;
+  for (const TensorToStore &tensor : tensors) {
+    uint64_t bytes = bytesOf(tensor);
+    if (!shards.back().empty() && used + bytes > shardBytes) {
+      shards.emplace_back();
+      used = 0;
+    }
+    shards.back().push_back(tensor);
+    used += bytes;
+  }
+  return shards;
+}
+
+void writeTensors(const std::string &path, std::vector<TensorToStore> tensors, uint64_t shardBytes) {
+  if (endsWith(path, ".safetensors"))
+    return writeSafetensors(path, std::move(tensors));
+  std::error_code code;
+  std::filesystem::create_directories(path, code);
+  if (code)
+    fail(path, ": cannot create the folder: ", code.message());
+  std::sort(tensors.begin(), tensors.end(),
+            [](const TensorToStore &a, const TensorToStore &b) { return a.name < b.name; });
+  auto shards = splitIntoShards(tensors, shardBytes);
+  Json map = Json::object();
+  uint64_t total = 0;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    char name[64];
+    std::snprintf(name, sizeof(name), "model-%05zu-of-%05zu.safetensors", i + 1, shards.size());
+    writeSafetensors(path + "/" + name, shards[i]);
+    for (const TensorToStore &tensor : shards[i]) {
+      map[tensor.name] = name;
+      total += bytesOf(tensor);
+    }
+  }
+  Json index;
+  index["metadata"] = {{"total_size", total}};
+  index["weight_map"] = std::move(map);
+  AtomicFile file(path + "/model.safetensors.index.json");
+  file.write(index.dump(2) + "\n");
+  file.commit();
+}
+
+} // namespace drover::rt

@@ -1,0 +1,203 @@
+//===- Options.cpp - what the executables can be told ===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/rt/options.h"
+#include "drover/rt/error.h"
+#include "drover/rt/option_parser.h"
+#include "drover/rt/text.h"
+
+namespace drover::rt {
+
+using NamedFile = std::pair<std::string, std::string>;
+
+static int64_t tokenId(std::string_view text) {
+  std::optional<int64_t> id = parseInteger(text);
+  if (!id || *id < 0)
+    fail("expected a token id, an integer of at least 0");
+  return *id;
+}
+
+/// "NAME=FILE.npy"
+static void addNamedFile(std::vector<NamedFile> &files, std::string_view text) {
+  size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size())
+    fail("expected NAME=FILE.npy");
+  std::string name(text.substr(0, equals));
+  for (const NamedFile &file : files)
+    if (file.first == name)
+      fail("input '", name, "' is given twice");
+  files.emplace_back(std::move(name), text.substr(equals + 1));
+}
+
+/// "STEP:G,STEP:G", steps ascending.
+static std::vector<std::pair<int64_t, int64_t>> parseBatchRamp(std::string_view text) {
+  std::vector<std::pair<int64_t, int64_t>> ramp;
+  for (const std::string &part : split(text, ',')) {
+    std::vector<std::string> fields = split(part, ':');
+    std::optional<int64_t> step = parseInteger(fields[0]);
+    std::optional<int64_t> size = fields.size() == 2 ? parseInteger(fields[1]) : std::nullopt;
+    if (!step || !size || *step < 1 || *size < 1)
+      fail("expected STEP:G,STEP:G,.. with steps and global batches of at least 1");
+    if (!ramp.empty() && *step <= ramp.back().first)
+      fail("expected ascending steps, but ", *step, " follows ", ramp.back().first);
+    ramp.emplace_back(*step, *size);
+  }
+  return ramp;
+}
+
+static std::pair<int64_t, int64_t> parseStepRange(std::string_view text) {
+  std::vector<std::string> fields = split(text, '-');
+  std::optional<int64_t> first = parseInteger(fields[0]);
+  std::optional<int64_t> last = fields.size() == 2 ? parseInteger(fields[1]) : first;
+  if (fields.size() > 2 || !first || !last || *first < 1 || *last < *first)
+    fail("expected a step or FIRST-LAST, from 1");
+  return {*first, *last};
+}
+
+static std::string baseName(const std::string &program) {
+  size_t slash = program.rfind('/');
+  return slash == std::string::npos ? program : program.substr(slash + 1);
+}
+
+template <typename Options> static void addRankOptions(OptionParser &parser, Options &options) {
+  parser.section("ranks");
+  parser.integer("ranks", &options.ranks, 1, "N", "ranks; must be what the program was compiled for (default)");
+  parser.integer("threads", &options.threads, 1, "T", "threads per rank (default: cores / ranks)");
+}
+
+template <typename Options> static void addReportOptions(OptionParser &parser, Options &options) {
+  parser.text("trace", &options.trace, "FILE.json", "Chrome trace of the actions (opens in Perfetto)");
+  parser.text("flight-recorder", &options.flightRecorder, "FILE.json",
+              "where the last actions are dumped after a failure\n(default flight_recorder.0.json)");
+  parser.flag("verbose", &options.verbose, "print the memory table even where there is no terminal");
+}
+
+std::optional<TrainOptions> parseTrainOptions(const std::string &program, const std::vector<std::string> &arguments,
+                                              std::string &help) {
+  TrainOptions options;
+  OptionParser parser(baseName(program) + " --data=PATH --steps=N [options]",
+                      "Trains the compiled-in model on one host rank.");
+  addRankOptions(parser, options);
+
+  parser.section("data");
+  parser.text(
+      "data", &options.data, "PATH",
+      "a text file or folder (bytes are the tokens), or token files:\n.u16, .u32 (raw, little-endian), Megatron "
+      ".bin/.idx");
+  parser.integer("steps", &options.steps, 1, "K", "steps to train; the learning rate's schedule ends here");
+  parser.custom("seed", "SEED", "of initial weights and data order (default 1)", [&](std::string_view text) {
+    std::optional<uint64_t> seed = parseUnsigned(text);
+    if (!seed)
+      fail("expected an integer of at least 0");
+    options.seed = *seed;
+  });
+  parser.flag("shuffle", &options.shuffle, "another random order of the sequences in every epoch (default: in order)");
+  parser.integer("global-batch", &options.globalBatch, 1, "G",
+                 "sequences a step, one of those compiled in (default: the first)");
+  parser.custom("batch-ramp", "STEP:G,..", "global batch from these steps on",
+                [&](std::string_view text) { options.batchRamp = parseBatchRamp(text); });
+  parser.custom("document-separator", "TOKEN",
+                "token id that ends a document and belongs to it\n(programs compiled with --mask=documents)",
+                [&](std::string_view text) { options.documentSeparator = tokenId(text); });
+  parser.flag("reset-positions", &options.resetPositions, "positions restart at every document");
+  parser.flag("mask-after-separator", &options.maskAfterSeparator, "the first label of a document does not count");
+  parser.custom(
+      "ignore-label", "TOKEN", "labels of this id do not count; may be repeated",
+      [&](std::string_view text) { options.ignoreLabels.push_back(tokenId(text)); }, true);
+  parser.custom(
+      "input", "NAME=FILE.npy", "values of another input, the same in every microbatch;\nmay be repeated",
+      [&](std::string_view text) { addNamedFile(options.inputs, text); }, true);
+
+  parser.section("optimizer");
+  parser.number("lr", &options.learningRate, 0, "RATE", "peak learning rate (default 3e-4)");
+  parser.number("min-lr", &options.minLearningRate, 0, "RATE", "learning rate at the last step (default 0)");
+  parser.integer("warmup-steps", &options.warmupSteps, 0, "W", "steps of linear warm-up (default 0)");
+  parser.number("weight-decay", &options.weightDecay, 0, "RATE",
+                "of parameters with two or more dimensions (default 0.1)");
+  parser.number("beta1", &options.beta1, 0, "B1", "AdamW's decay of the first moment, below 1 (default 0.9)");
+  parser.number("beta2", &options.beta2, 0, "B2", "AdamW's decay of the second moment, below 1 (default 0.95)");
+  parser.number("eps", &options.epsilon, 0, "EPS", "AdamW's epsilon (default 1e-8)");
+  parser.number("grad-clip", &options.gradientClip, 0, "C", "largest global gradient norm, 0: off (default 1)");
+  parser.custom("on-nonfinite", "exit|skip",
+                "what a gradient norm that is not finite does: end the run, or skip\nthe step (default exit)",
+                [&](std::string_view text) {
+                  if (text != "exit" && text != "skip")
+                    fail("expected exit or skip");
+                  options.skipNonfinite = text == "skip";
+                });
+
+  parser.section("weights");
+  parser.text("init", &options.init, "SOURCE",
+              "model (the file named at compile), random, FILE.safetensors or\nINDEX.json (default: model where it has "
+              "weights, else random)");
+  parser.text("model", &options.model, "PATH", "where the model file is now, for --init=model");
+  parser.text("save-weights", &options.saveWeights, "PATH",
+              "at the end: FILE.safetensors, or a folder (shards with an index)");
+  parser.text("save-gradients", &options.saveGradients, "FILE.safetensors", "gradients of step 1, before clipping");
+
+  parser.section("reports");
+  parser.text("log", &options.log, "FILE.jsonl", "one JSON object a step");
+  parser.number("peak-flops", &options.peakFlops, 0, "FLOPS", "of this rank in FLOP/s, for mfu (default: mfu is null)");
+  addReportOptions(parser, options);
+  parser.custom("trace-steps", "FIRST-LAST", "steps that the trace covers (default 1-10)",
+                [&](std::string_view text) { options.traceSteps = parseStepRange(text); });
+
+  if (!parser.parse(arguments)) {
+    help = parser.help();
+    return std::nullopt;
+  }
+  for (const char *required : {"data", "steps"})
+    if (!parser.given(required))
+      fail("expected --", required, "=, see --help");
+  if (options.minLearningRate > options.learningRate)
+    fail("--min-lr=", options.minLearningRate, ": expected at most --lr (", options.learningRate, ")");
+  for (auto [name, beta] : {std::pair("beta1", options.beta1), std::pair("beta2", options.beta2)})
+    if (beta >= 1)
+      fail("--", name, "=", beta, ": expected a number below 1");
+  for (auto [name, set] : {std::pair("reset-positions", options.resetPositions),
+                           std::pair("mask-after-separator", options.maskAfterSeparator)})
+    if (set && !options.documentSeparator)
+      fail("--", name, ": expected --document-separator=TOKEN with it");
+  return options;
+}
+
+std::optional<ForwardOptions> parseForwardOptions(const std::string &program, const std::vector<std::string> &arguments,
+                                                  std::string &help) {
+  ForwardOptions options;
+  OptionParser parser(baseName(program) + " --input NAME=FILE.npy .. --output-dir=DIR [options]",
+                      "Runs the compiled-in model once and writes one NAME.npy for each output.");
+  addRankOptions(parser, options);
+
+  parser.section("values");
+  parser.custom(
+      "input", "NAME=FILE.npy",
+      "an input's values; attention_mask is ones and position_ids count up\nunless given; repeated for each input",
+      [&](std::string_view text) { addNamedFile(options.inputs, text); }, true);
+  parser.text("output-dir", &options.outputDir, "DIR", "where the outputs go; made where it does not exist");
+
+  parser.section("weights");
+  parser.text("init", &options.init, "SOURCE",
+              "model (the file named at compile), random, FILE.safetensors or\nINDEX.json (default: model where it has "
+              "weights, else random)");
+  parser.text("model", &options.model, "PATH", "where the model file is now, for --init=model");
+  parser.custom("seed", "SEED", "of --init=random (default 1)", [&](std::string_view text) {
+    std::optional<uint64_t> seed = parseUnsigned(text);
+    if (!seed)
+      fail("expected an integer of at least 0");
+    options.seed = *seed;
+  });
+
+  parser.section("reports");
+  addReportOptions(parser, options);
+
+  if (!parser.parse(arguments)) {
+    help = parser.help();
+    return std::nullopt;
+  }
+  if (options.outputDir.empty())
+    fail("expected --output-dir=DIR, see --help");
+  return options;
+}
+
+} // namespace drover::rt

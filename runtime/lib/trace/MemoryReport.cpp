@@ -1,0 +1,33 @@
+//===- MemoryReport.cpp - peak memory by category ===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/rt/memory_report.h"
+#include "drover/rt/text.h"
+#include <algorithm>
+#include <cstdio>
+#include <sys/resource.h>
+
+namespace drover::rt {
+
+std::map<std::string, int64_t> memoryByCategory(const Program &program, int64_t workspaceBytes) {
+  std::map<std::string, int64_t> categories;
+  for (const BatchInfo &batch : program.batches)
+    for (const auto &[name, bytes] : batch.memory)
+      categories[name] = std::max(categories[name], bytes);
+  categories["workspace"] = std::max(categories["workspace"], workspaceBytes);
+  return categories;
+}
+
+void printMemoryTable(const std::map<std::string, int64_t> &categories, int64_t totalBytes) {
+  std::fprintf(stderr, "peak memory\n");
+  for (const auto &[name, bytes] : categories)
+    std::fprintf(stderr, "  %-12s %12s\n", name.c_str(), formatBytes(bytes).c_str());
+  std::fprintf(stderr, "  %-12s %12s  (slots share memory, so the sum may be larger)\n", "allocated",
+               formatBytes(totalBytes).c_str());
+  struct rusage usage;
+  if (::getrusage(RUSAGE_SELF, &usage) == 0)
+    std::fprintf(stderr, "  %-12s %12s\n", "resident", formatBytes(int64_t(usage.ru_maxrss) * 1024).c_str());
+}
+
+} // namespace drover::rt
