@@ -1,4 +1,4 @@
-//===- ParameterStore.cpp - the parameters of a rank ===//
+//===- ParameterStore.cpp - the parameters of a rank ----------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

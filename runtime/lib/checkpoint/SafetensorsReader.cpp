@@ -1,4 +1,4 @@
-//===- SafetensorsReader.cpp - reading safetensors files ===//
+//===- SafetensorsReader.cpp - reading safetensors files ------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- SafetensorsWriter.cpp - writing safetensors files ===//
+//===- SafetensorsWriter.cpp - writing safetensors files ------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

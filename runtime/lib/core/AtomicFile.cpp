@@ -1,4 +1,4 @@
-//===- AtomicFile.cpp - a file that appears whole or not at all ===//
+//===- AtomicFile.cpp - a file that appears whole or not at all -----------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- DType.cpp - element types and their conversions ===//
+//===- DType.cpp - element types and their conversions --------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Executable.cpp - command line to task ===//
+//===- Executable.cpp - command line to task ------------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

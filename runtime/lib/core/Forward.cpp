@@ -1,4 +1,4 @@
-//===- Forward.cpp - the forward executable ===//
+//===- Forward.cpp - the forward executable -------------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

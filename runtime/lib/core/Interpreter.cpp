@@ -1,4 +1,4 @@
-//===- Interpreter.cpp - runs a step program ===//
+//===- Interpreter.cpp - runs a step program ------------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -38,7 +38,6 @@ StepOutcome Interpreter::run(const StepWork &work) {
   StepOutcome outcome;
   squares = 0;
   normKnown = false;
-  loadedInputs.clear();
   gatherRest(*work.batch);
   const drover_action *actions = program.actions(*work.batch);
   for (int64_t i = 0; i < work.batch->numActions; ++i) {
@@ -75,16 +74,8 @@ void Interpreter::execute(const drover_action &action, const StepWork &work, Ste
 
 void Interpreter::runPhase(const drover_action &action, const StepWork &work, StepOutcome &outcome) {
   const Binding &binding = work.batch->bindings[action.binding];
-  if (int64_t slot = binding[Space::Input]; slot >= 0) {
-    auto loaded =
-        std::find_if(loadedInputs.begin(), loadedInputs.end(), [&](auto &entry) { return entry.first == slot; });
-    if (loaded == loadedInputs.end())
-      loaded = loadedInputs.insert(loaded, {slot, -1});
-    if (loaded->second != action.microbatch) {
-      work.fillInputs(action.microbatch, arena.data() + slot);
-      loaded->second = action.microbatch;
-    }
-  }
+  if (action.flags & DROVER_ACTION_LOAD)
+    work.fillInputs(action.microbatch, arena.data() + binding[Space::Input]);
   bool hasScalars = binding[Space::Scalar] >= 0;
   uint8_t *scalars = arena.data() + binding[Space::Scalar];
   double loss = 0;

@@ -1,4 +1,4 @@
-//===- Main.cpp - entry of an executable that drover compiled ===//
+//===- Main.cpp - entry of an executable that drover compiled -------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

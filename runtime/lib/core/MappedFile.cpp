@@ -1,4 +1,4 @@
-//===- MappedFile.cpp - a file mapped read-only ===//
+//===- MappedFile.cpp - a file mapped read-only ---------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Metadata.cpp - reading a program's metadata ===//
+//===- Metadata.cpp - reading a program's metadata ------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Optimizer.cpp - numbers of the update ===//
+//===- Optimizer.cpp - numbers of the update ------------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- OptionParser.cpp - command line options of the executables ===//
+//===- OptionParser.cpp - command line options of the executables ---------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Options.cpp - what the executables can be told ===//
+//===- Options.cpp - what the executables can be told ---------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Philox.cpp - counter-based random numbers ===//
+//===- Philox.cpp - counter-based random numbers --------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Program.cpp - the step program that an executable embeds ===//
+//===- Program.cpp - the step program that an executable embeds -----------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -211,6 +211,9 @@ void Program::validateActions(const BatchInfo &batch) const {
     case DROVER_RUN:
       if (action.phase >= chunks[action.chunk].phases.size() || action.microbatch >= batch.microbatches)
         fail(where, ": phase ", action.phase, ", microbatch ", action.microbatch, " of ", batch.microbatches);
+      if ((action.flags & DROVER_ACTION_LOAD) &&
+          (binding[Space::Input] < 0 || inputBytes > batch.arenaBytes - binding[Space::Input]))
+        fail(where, ": no slot for the inputs");
       for (const CallInfo &call : chunks[action.chunk].phases[action.phase])
         for (const OperandInfo &operand : call.operands) {
           const Binding &owner = operand.bucket >= 0 ? batch.buckets[operand.bucket] : binding;

@@ -1,4 +1,4 @@
-//===- Sha256.cpp - SHA-256 ===//
+//===- Sha256.cpp - SHA-256 -----------------------------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Text.cpp - parsing and printing of small texts ===//
+//===- Text.cpp - parsing and printing of small texts ---------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

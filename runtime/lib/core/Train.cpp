@@ -1,4 +1,4 @@
-//===- Train.cpp - the training executable ===//
+//===- Train.cpp - the training executable --------------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

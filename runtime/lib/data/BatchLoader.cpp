@@ -1,4 +1,4 @@
-//===- BatchLoader.cpp - inputs of a microbatch ===//
+//===- BatchLoader.cpp - inputs of a microbatch ---------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- DataOrder.cpp - which sequence comes when ===//
+//===- DataOrder.cpp - which sequence comes when --------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

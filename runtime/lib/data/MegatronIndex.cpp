@@ -1,4 +1,4 @@
-//===- MegatronIndex.cpp - the index of a Megatron token file ===//
+//===- MegatronIndex.cpp - the index of a Megatron token file -------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Npy.cpp - NumPy array files ===//
+//===- Npy.cpp - NumPy array files ----------------------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

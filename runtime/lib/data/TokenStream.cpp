@@ -1,4 +1,4 @@
-//===- TokenStream.cpp - the tokens that training reads ===//
+//===- TokenStream.cpp - the tokens that training reads -------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

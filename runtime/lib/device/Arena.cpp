@@ -1,4 +1,4 @@
-//===- Arena.cpp - memory of a rank ===//
+//===- Arena.cpp - memory of a rank ---------------------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

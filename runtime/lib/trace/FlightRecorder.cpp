@@ -1,4 +1,4 @@
-//===- FlightRecorder.cpp - the last actions of a rank ===//
+//===- FlightRecorder.cpp - the last actions of a rank --------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- MemoryReport.cpp - peak memory by category ===//
+//===- MemoryReport.cpp - peak memory by category -------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- StepLog.cpp - what a step reports ===//
+//===- StepLog.cpp - what a step reports ----------------------------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- TraceWriter.cpp - a Chrome trace of a rank's actions ===//
+//===- TraceWriter.cpp - a Chrome trace of a rank's actions ---------------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- arena.h - memory of a rank ===//
+//===- arena.h - memory of a rank -------------------------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

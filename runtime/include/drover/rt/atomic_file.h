@@ -1,4 +1,4 @@
-//===- atomic_file.h - a file that appears whole or not at all ===//
+//===- atomic_file.h - a file that appears whole or not at all --*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

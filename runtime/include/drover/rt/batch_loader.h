@@ -1,4 +1,4 @@
-//===- batch_loader.h - inputs of a microbatch ===//
+//===- batch_loader.h - inputs of a microbatch ------------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

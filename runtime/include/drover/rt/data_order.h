@@ -1,4 +1,4 @@
-//===- data_order.h - which sequence comes when ===//
+//===- data_order.h - which sequence comes when -----------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- dtype.h - element types and their conversions ===//
+//===- dtype.h - element types and their conversions ------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- error.h - how the runtime reports failures ===//
+//===- error.h - how the runtime reports failures ---------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

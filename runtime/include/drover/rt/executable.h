@@ -1,4 +1,4 @@
-//===- executable.h - the training and the forward executable ===//
+//===- executable.h - the training and the forward executable ---*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

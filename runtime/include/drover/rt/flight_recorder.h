@@ -1,4 +1,4 @@
-//===- flight_recorder.h - the last actions of a rank ===//
+//===- flight_recorder.h - the last actions of a rank -----------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- interpreter.h - runs a step program ===//
+//===- interpreter.h - runs a step program ----------------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -75,9 +75,8 @@ private:
   TraceWriter *trace;
   bool tracing = false;
   Arena arena, workspace;
-  std::vector<std::vector<BucketRange>> gaps;            // by bucket: elements between trainable parameters
-  std::vector<std::pair<int64_t, int64_t>> loadedInputs; // (slot, microbatch) of this step
-  std::vector<void *> operands;                          // of the call that is made
+  std::vector<std::vector<BucketRange>> gaps; // by bucket: elements between trainable parameters
+  std::vector<void *> operands;               // of the call that is made
   double squares = 0;
   bool normKnown = false;
   double clip = 1;

@@ -1,4 +1,4 @@
-//===- json_reader.h - JSON values that know where they stand ===//
+//===- json_reader.h - JSON values that know where they stand ---*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- mapped_file.h - a file mapped read-only ===//
+//===- mapped_file.h - a file mapped read-only ------------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- megatron_index.h - the index of a Megatron token file ===//
+//===- megatron_index.h - the index of a Megatron token file ----*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

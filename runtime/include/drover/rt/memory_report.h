@@ -1,4 +1,4 @@
-//===- memory_report.h - peak memory by category ===//
+//===- memory_report.h - peak memory by category ----------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- npy.h - NumPy array files ===//
+//===- npy.h - NumPy array files --------------------------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

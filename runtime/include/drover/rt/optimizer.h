@@ -1,4 +1,4 @@
-//===- optimizer.h - numbers of the update ===//
+//===- optimizer.h - numbers of the update ----------------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- option_parser.h - command line options of the executables ===//
+//===- option_parser.h - command line options of the executables -*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- options.h - what the executables can be told ===//
+//===- options.h - what the executables can be told -------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- parameter_store.h - the parameters of a rank ===//
+//===- parameter_store.h - the parameters of a rank -------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

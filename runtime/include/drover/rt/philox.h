@@ -1,4 +1,4 @@
-//===- philox.h - counter-based random numbers ===//
+//===- philox.h - counter-based random numbers ------------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- program.h - the step program that an executable embeds ===//
+//===- program.h - the step program that an executable embeds ---*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

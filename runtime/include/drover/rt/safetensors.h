@@ -1,4 +1,4 @@
-//===- safetensors.h - reading and writing safetensors files ===//
+//===- safetensors.h - reading and writing safetensors files ----*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

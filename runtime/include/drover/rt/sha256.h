@@ -1,4 +1,4 @@
-//===- sha256.h - SHA-256 ===//
+//===- sha256.h - SHA-256 ---------------------------------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- step_log.h - what a step reports ===//
+//===- step_log.h - what a step reports -------------------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- text.h - parsing and printing of small texts ===//
+//===- text.h - parsing and printing of small texts -------------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

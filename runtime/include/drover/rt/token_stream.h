@@ -1,4 +1,4 @@
-//===- token_stream.h - the tokens that training reads ===//
+//===- token_stream.h - the tokens that training reads ----------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//

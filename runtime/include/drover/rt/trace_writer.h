@@ -1,4 +1,4 @@
-//===- trace_writer.h - a Chrome trace of a rank's actions ===//
+//===- trace_writer.h - a Chrome trace of a rank's actions ------*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
