@@ -18,4 +18,5 @@ void drover::registerAllDialects(mlir::DialectRegistry &registry) {
 void drover::registerAllPasses() {
   mlir::registerAllPasses();
   tfm::registerTfmPasses();
+  tfm::registerTfmPipelines();
 }

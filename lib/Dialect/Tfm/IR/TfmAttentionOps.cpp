@@ -44,12 +44,13 @@ static float toFloat(const APFloat &value) { return static_cast<float>(value.con
 SmallVector<float> RopeOp::getFrequencies() {
   if (std::optional<ArrayRef<float>> table = getInvFreq())
     return SmallVector<float>(*table);
-  int64_t rotary = getRotaryDim();
-  float theta = getTheta().convertToDouble();
+  return ropeFrequencies(getRotaryDim(), getTheta().convertToDouble(), getScalingAttr());
+}
+
+SmallVector<float> drover::tfm::ropeFrequencies(int64_t rotary, float theta, RopeScalingAttr scaling) {
   SmallVector<float> result;
   for (int64_t c = 0; c < rotary; c += 2)
     result.push_back(1.0f / std::pow(theta, static_cast<float>(c) / static_cast<float>(rotary)));
-  RopeScalingAttr scaling = getScalingAttr();
   if (!scaling)
     return result;
   for (float &frequency : result) {

@@ -51,4 +51,10 @@ mlir::FailureOr<bool> parseBool(mlir::AsmParser &parser);
 #define GET_OP_CLASSES
 #include "drover/Dialect/Tfm/IR/TfmOps.h.inc"
 
+namespace drover::tfm {
+/// The rotary/2 frequencies of RoPE in radians per position, in the f32 arithmetic of the reference
+/// implementation (Hugging Face transformers, modeling_rope_utils). `scaling` may be null.
+llvm::SmallVector<float> ropeFrequencies(int64_t rotary, float theta, RopeScalingAttr scaling);
+} // namespace drover::tfm
+
 #endif // DROVER_DIALECT_TFM_IR_TFM_H

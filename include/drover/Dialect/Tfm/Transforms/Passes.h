@@ -8,6 +8,7 @@
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace drover::tfm {
 
@@ -16,6 +17,13 @@ namespace drover::tfm {
 
 #define GEN_PASS_REGISTRATION
 #include "drover/Dialect/Tfm/Transforms/Passes.h.inc"
+
+/// The raising passes in order, on every function: from an importer's structural form to the form that a
+/// person would write. Also `--tfm-raise`.
+void buildRaisePipeline(mlir::OpPassManager &manager);
+
+/// Registers the pipelines of this dialect.
+void registerTfmPipelines();
 
 } // namespace drover::tfm
 

@@ -153,4 +153,116 @@ def TfmCanonicalOrder : Pass<"tfm-canonical-order", "mlir::func::FuncOp"> {
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// Raising: from the structural form of an importer to the form a person would write. Each pass replaces
+// what it recognizes by the op that computes the same and leaves the rest, which still computes the
+// right thing. `--tfm-raise` runs all of them (buildRaisePipeline).
+//===----------------------------------------------------------------------===//
+
+def TfmBindInputs : Pass<"tfm-bind-inputs", "mlir::ModuleOp"> {
+  let summary = "replace inputs by ones, zeros or counting";
+  let description = [{
+    Each of the `inputs` NAME=ones|zeros|arange of `@model` becomes a `tfm.fill`, or a `tfm.iota` along its
+    last dimension; its argument goes. Training binds `attention_mask=ones` and `position_ids=arange`.
+    Expects: integer inputs with known sizes (static, or `tfm.shape`).
+    Guarantees: names in `inputs` without such an input are an error unless `optional` is set.
+  }];
+  let options = [
+    ListOption<"inputs", "inputs", "std::string", "NAME=ones|zeros|arange, comma separated">,
+    Option<"optional", "optional", "bool", "false", "ignore names that are no input">
+  ];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
+def TfmSimplifyViews : Pass<"tfm-simplify-views", "mlir::func::FuncOp"> {
+  let summary = "fewest reshapes, transposes and broadcasts";
+  let description = [{
+    Chains of `tfm.reshape` and `tfm.transpose` become at most one reshape, transpose and reshape, by
+    sizes as products of symbols; a chain that changes nothing goes. Slices move above transposes. Where
+    an exporter flattened [B, S, H] to [B * S, H], row-wise and element-wise operations move above the
+    flattening, so that it meets its inverse.
+    Guarantees: no more operations than before.
+  }];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
+def TfmRaiseLinear : Pass<"tfm-raise-linear", "mlir::func::FuncOp"> {
+  let summary = "matmuls, sums and gathers with parameters";
+  let description = [{
+    A `tfm.matmul` whose right operand is a parameter of rank 2, transposed and broadcast or not, becomes
+    `tfm.linear` (`in_out` where the contracted dimension is the parameter's first); the sum with a
+    parameter of rank 1 along the last dimension `tfm.bias_add`; a gather of a parameter's rows
+    `tfm.embedding`.
+    Expects: norms are raised, whose weights and biases look alike.
+  }];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
+def TfmRaiseNorms : Pass<"tfm-raise-norms", "mlir::func::FuncOp"> {
+  let summary = "rms_norm and layer_norm from their formulas";
+  let description = [{
+    x * rsqrt(mean(x^2) + eps) in every spelling of square, mean, root and quotient, with the weight on
+    either side and 1 + weight; the same of centred rows is layer_norm. `eps` must be inside the root.
+    Statistics are over the last dimension only. Casts to f32 around a norm go.
+  }];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
+def TfmRaiseActivations : Pass<"tfm-raise-activations", "mlir::func::FuncOp"> {
+  let summary = "gelu, silu and swiglu from their formulas";
+  let description = [{
+    GELU by erf or tanh in any order of its factors (the argument is compared as a polynomial), silu as
+    x * sigmoid(x) or x / (1 + exp(-x)), swiglu as silu(gate) * up where the silu has no other use.
+    x * sigmoid(1.702 x) stays element-wise.
+  }];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
+def TfmRaiseRope : Pass<"tfm-raise-rope", "mlir::func::FuncOp"> {
+  let summary = "rotary position embedding from what it computes";
+  let description = [{
+    A value whose channels are linear forms c * x[i] +- s * x[j] of another's, c and s from tables that
+    depend on positions only, is a rotation: pairs half a rotation apart or neighbours, all channels or
+    the first ones, in any spelling. The tables are evaluated at several sizes and positions; frequencies
+    become theta and scaling where these agree within 1e-6, else `inv_freq`. Positions are the integer
+    value that the tables read, or `tfm.iota` where that counts up from 0.
+    Expects: linears and norms are raised, so that a rotation ends at them.
+    Does not check: sizes other than those tried.
+  }];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
+def TfmRaiseAttention : Pass<"tfm-raise-attention", "mlir::func::FuncOp"> {
+  let summary = "softmax(q k^T) v with its scale, softcap and mask";
+  let description = [{
+    Around a `tfm.softmax` over the last dimension: products with splats become `scale`, c * tanh(x / c)
+    `softcap`, what is added or selected the `mask` operand; a guard against NaN behind the softmax is
+    dropped (a row without keys gives zero in `tfm.attention`). Scales of query and key and, where each kv
+    head is repeated n times in a row, the repetition are folded into attributes, of imported
+    `tfm.attention` too; heads that are tiled (all of them, n times over) stay as they are. A scale within
+    1e-6 of 1/sqrt(n) is written as that.
+    Does not check: what the mask is (see `tfm-raise-masks`).
+  }];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
+def TfmRaiseMasks : Pass<"tfm-raise-masks", "mlir::func::FuncOp"> {
+  let summary = "masks by what they compute";
+  let description = [{
+    The `mask` of a `tfm.attention` that depends on sizes and integer inputs only is evaluated at many
+    sizes, with inputs of ones, at random and padded. What explains every sample takes its place: nothing,
+    `causal` (top-left or bottom-right), `window`, `key_mask` (an input [B, T]), `alibi_slopes`; the
+    simplest explanation first. Otherwise the mask stays.
+    A row that the explanation masks wholly must be masked wholly in the graph too; then it gives zero,
+    where a finite fill would have given the mean of the values. Such rows belong to queries that are
+    padding themselves (or have no keys at all), whose output nobody reads.
+    A window wider than the lengths tried is found by putting small numbers in the place of the large one.
+  }];
+  let statistics = [
+    Statistic<"numRaised", "num-raised", "masks that became attributes">,
+    Statistic<"numKept", "num-kept", "masks that stayed operands">
+  ];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
 #endif // DROVER_DIALECT_TFM_TRANSFORMS_PASSES
