@@ -78,31 +78,35 @@ std::optional<Rotation> matchRotation(Value value) {
   return rotation;
 }
 
-/// The integer values that tables are made of, below views and casts.
-void collectPositions(Value table, llvm::SetVector<Value> &positions) {
-  SmallVector<Value> worklist{table};
+/// The integer values that a table reads, below views and casts, and the inputs that it depends on.
+void collectPositions(Value table, llvm::SetVector<Value> &integers, llvm::SetVector<Value> &inputs) {
+  SmallVector<std::pair<Value, bool>> worklist{{table, false}};
   llvm::DenseSet<Value> seen;
   while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
+    auto [value, below] = worklist.pop_back_val();
     if (!seen.insert(value).second)
       continue;
     auto type = cast<RankedTensorType>(value.getType());
-    if (type.getElementType().isInteger() && type.getRank() > 0 && !splatValue(value)) {
+    if (!below && type.getElementType().isInteger() && type.getRank() > 0 && !splatValue(value)) {
+      below = true;
+      Value positions = value;
       while (true) {
-        if (View view = View::trace(value, /*broadcasts=*/true); view.root != value && !view.dims.empty()) {
-          value = view.root;
+        if (View view = View::trace(positions, /*broadcasts=*/true); view.root != positions && !view.dims.empty()) {
+          positions = view.root;
           continue;
         }
-        Operation *op = value.getDefiningOp();
+        Operation *op = positions.getDefiningOp();
         if (!op || !isa<arith::ExtSIOp, arith::TruncIOp>(op))
           break;
-        value = op->getOperand(0);
+        positions = op->getOperand(0);
       }
-      positions.insert(value);
-      continue;
+      integers.insert(positions);
     }
+    if (isa<BlockArgument>(value))
+      inputs.insert(value);
     if (Operation *op = value.getDefiningOp())
-      llvm::append_range(worklist, op->getOperands());
+      for (Value operand : op->getOperands())
+        worklist.push_back({operand, below});
   }
 }
 
@@ -122,7 +126,6 @@ public:
 private:
   std::optional<Angles> readAnew(const Rotation &rotation, Value rotated, ArrayRef<Size> shape);
   bool readAt(const Rotation &rotation, ArrayRef<Size> shape, ArrayRef<int64_t> symbols, Angles &angles, bool first);
-  bool countsUp(Value positions);
 
   /// Layers share their tables.
   struct Known {
@@ -143,19 +146,12 @@ bool sameTables(const Rotation &a, const Rotation &b) {
   return a.interleaved == b.interleaved && same(a.cosines, b.cosines) && same(a.sines, b.sines);
 }
 
-/// True where `positions` is [.., S] and every row is 0, 1, .., S-1 at all sizes tried.
-bool TableReader::countsUp(Value positions) {
-  for (SmallVector<int64_t> symbols : sampleSizes(positions.getDefiningOp())) {
-    InterpreterOptions options;
-    options.symbols = symbols;
-    FailureOr<Tensor> tensor = evaluate(positions, {}, options);
-    if (failed(tensor) || tensor->shape.empty())
-      return false;
-    for (int64_t i = 0; i < tensor->size(); ++i)
-      if (tensor->ints[i] != i % tensor->shape.back())
-        return false;
-  }
-  return true;
+/// The length of a row of positions: its last size that is not 1.
+int64_t rowLength(ArrayRef<int64_t> shape) {
+  for (int64_t size : llvm::reverse(shape))
+    if (size != 1)
+      return size;
+  return 1;
 }
 
 std::optional<Angles> TableReader::read(const Rotation &rotation, Value rotated) {
@@ -170,27 +166,34 @@ std::optional<Angles> TableReader::read(const Rotation &rotation, Value rotated)
 }
 
 std::optional<Angles> TableReader::readAnew(const Rotation &rotation, Value rotated, ArrayRef<Size> shape) {
-  llvm::SetVector<Value> positions;
-  llvm::SetVector<Value> tables;
+  llvm::SetVector<Value> tables, integers, inputs;
   for (const auto *terms : {&rotation.cosines, &rotation.sines})
     for (const Term &term : *terms)
       tables.insert(term.table);
   for (Value table : tables)
-    collectPositions(table, positions);
-  Angles angles;
-  if (positions.size() == 1 && !countsUp(positions.front()))
-    angles.positions = positions.front();
-  else if (positions.size() > 1)
-    for (Value value : positions)
-      if (!countsUp(value))
-        return std::nullopt;
-  bool first = true;
-  for (SmallVector<int64_t> symbols : sampleSizes(rotated.getDefiningOp())) {
-    if (!readAt(rotation, shape, symbols, angles, first))
-      return std::nullopt;
-    first = false;
+    collectPositions(table, integers, inputs);
+  // What positions may be, the simplest first: they count up, or are an input, or what the tables read.
+  SmallVector<Value> candidates;
+  if (inputs.empty())
+    candidates.push_back(Value());
+  if (inputs.size() == 1)
+    candidates.push_back(inputs.front());
+  if (integers.size() == 1 && !inputs.contains(integers.front()))
+    candidates.push_back(integers.front());
+  for (Value positions : candidates) {
+    Angles angles;
+    angles.positions = positions;
+    bool first = true, explained = true;
+    for (SmallVector<int64_t> symbols : sampleSizes(rotated.getDefiningOp())) {
+      explained = readAt(rotation, shape, symbols, angles, first);
+      first = false;
+      if (!explained)
+        break;
+    }
+    if (explained)
+      return angles;
   }
-  return angles;
+  return std::nullopt;
 }
 
 bool TableReader::readAt(const Rotation &rotation, ArrayRef<Size> shape, ArrayRef<int64_t> symbols, Angles &angles,
@@ -209,7 +212,7 @@ bool TableReader::readAt(const Rotation &rotation, ArrayRef<Size> shape, ArrayRe
   Tensor given;
   if (angles.positions) {
     std::optional<Sizes> sizes = symbolicSizes(angles.positions);
-    if (!sizes || sizes->empty())
+    if (!sizes || sizes->empty() || !getElementTypeOrSelf(angles.positions).isInteger())
       return false;
     SmallVector<int64_t> concrete;
     for (const Size &size : *sizes)
@@ -218,7 +221,7 @@ bool TableReader::readAt(const Rotation &rotation, ArrayRef<Size> shape, ArrayRe
     if (failed(kind))
       return false;
     given = Tensor(*kind, concrete);
-    int64_t length = concrete.back();
+    int64_t length = rowLength(concrete);
     for (int64_t i = 0; i < given.size(); ++i)
       given.ints[i] = (i / length + length - 1 - i % length) % length;
     interpreter.bind(angles.positions, given);
@@ -261,7 +264,7 @@ bool TableReader::readAt(const Rotation &rotation, ArrayRef<Size> shape, ArrayRe
     angles.sequenceDim = *varying.begin();
   }
   int64_t length = leading[angles.sequenceDim];
-  if (angles.positions && (given.shape.back() != length || given.size() / length > leading[0]))
+  if (angles.positions && (rowLength(given.shape) != length || given.size() / length > leading[0]))
     return false;
   auto positionOf = [&](int64_t row) -> int64_t {
     int64_t s = indexAlong(row, angles.sequenceDim);

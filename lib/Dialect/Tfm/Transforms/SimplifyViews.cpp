@@ -92,6 +92,78 @@ struct HoistSlice : OpRewritePattern<SliceOp> {
   }
 };
 
+/// A gather of neighbouring constant places, in order, is a slice.
+struct GatherToSlice : OpRewritePattern<GatherOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(GatherOp op, PatternRewriter &rewriter) const override {
+    DenseIntElementsAttr places;
+    auto type = cast<RankedTensorType>(op.getInput().getType());
+    int64_t axis = op.getAxis(), size = type.getDimSize(axis);
+    std::optional<Sizes> sizes = symbolicSizes(op.getResult());
+    if (!matchPattern(op.getIndices(), m_Constant(&places)) || ShapedType::isDynamic(size) || !sizes ||
+        places.getType().getRank() > 1 || places.getNumElements() == 0 || isParameter(op.getInput()))
+      return failure();
+    SmallVector<int64_t> indices;
+    for (const APInt &place : places.getValues<APInt>())
+      indices.push_back(place.getSExtValue() < 0 ? place.getSExtValue() + size : place.getSExtValue());
+    for (auto [i, place] : llvm::enumerate(indices))
+      if (place != indices.front() + static_cast<int64_t>(i) || place < 0 || place >= size)
+        return failure();
+    SmallVector<int64_t> offsets(type.getRank(), 0), strides(type.getRank(), 1);
+    offsets[axis] = indices.front();
+    Sizes sliced = *sizes;
+    if (places.getType().getRank() == 0)
+      sliced.insert(sliced.begin() + axis, Size(1));
+    Value slice = SliceOp::create(rewriter, op.getLoc(), tensorType(sliced, type.getElementType()), op.getInput(),
+                                  offsets, strides, AffineMapAttr(), shapeMap(sliced, op));
+    rewriter.replaceOp(op, buildReshape(rewriter, op.getLoc(), slice, *sizes));
+    return success();
+  }
+};
+
+/// reshape(slice(reshape(x))) -> slice(x), where the inner reshape splits the last dimension, the slice
+/// cuts the outer part of the split, and the outer reshape merges it again: heads of a packed projection.
+struct MergeSplitSlice : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+    auto slice = op.getInput().getDefiningOp<SliceOp>();
+    auto split = slice ? slice.getInput().getDefiningOp<ReshapeOp>() : ReshapeOp();
+    if (!split || slice.getOffsetMap())
+      return failure();
+    std::optional<Sizes> whole = symbolicSizes(split.getInput()), parts = symbolicSizes(split),
+                         cut = symbolicSizes(slice), merged = symbolicSizes(op);
+    if (!whole || !parts || !cut || !merged || whole->empty() || whole->size() != merged->size() ||
+        parts->size() <= whole->size())
+      return failure();
+    size_t last = whole->size() - 1;
+    if (ArrayRef(*parts).take_front(last) != ArrayRef(*whole).take_front(last) ||
+        ArrayRef(*merged).take_front(last) != ArrayRef(*whole).take_front(last))
+      return failure();
+    int64_t inner = 1;
+    for (size_t dim = 0; dim < parts->size(); ++dim) {
+      if (slice.getStrides()[dim] != 1)
+        return failure();
+      if (dim == last)
+        continue;
+      if (slice.getOffsets()[dim] != 0 || (*cut)[dim] != (*parts)[dim])
+        return failure();
+      if (dim > last) {
+        std::optional<int64_t> size = (*parts)[dim].constant();
+        if (!size)
+          return failure();
+        inner *= *size;
+      }
+    }
+    SmallVector<int64_t> offsets(whole->size(), 0), strides(whole->size(), 1);
+    offsets[last] = slice.getOffsets()[last] * inner;
+    rewriter.replaceOpWithNewOp<SliceOp>(op, op.getType(), split.getInput(), offsets, strides, AffineMapAttr(),
+                                         shapeMap(*merged, op));
+    return success();
+  }
+};
+
 /// Counting along one dimension of any number is one row [.., 1, S, 1, ..] of the wanted shape, broadcast.
 struct CountOneRow : RewritePattern {
   CountOneRow(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
@@ -235,8 +307,8 @@ struct SimplifyViews : impl::TfmSimplifyViewsBase<SimplifyViews> {
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ShortenChain, FoldBroadcast, HoistSlice, CountOneRow, RopeOfOneRow, EmbedOneRow, SinkFlattening>(
-        &getContext());
+    patterns.add<ShortenChain, FoldBroadcast, HoistSlice, GatherToSlice, MergeSplitSlice, CountOneRow, RopeOfOneRow,
+                 EmbedOneRow, SinkFlattening>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

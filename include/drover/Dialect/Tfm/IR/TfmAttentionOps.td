@@ -74,6 +74,7 @@ def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegment
     $query `,` $key `,` $value (`mask` $mask^)? (`key_mask` $key_mask^)? (`documents` $documents^)?
     (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
+  let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
     int64_t getHeadSize() { return getQuery().getType().getDimSize(2) / getNumHeads(); }
     int64_t getValueHeadSize() { return getValue().getType().getDimSize(2) / getNumKvHeads(); }
