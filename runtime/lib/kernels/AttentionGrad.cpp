@@ -28,6 +28,7 @@ struct Operands {
   const float *logSumExp;
   void *queryGrad, *keyGrad, *valueGrad;
   float *delta;
+  float *queryGradSums; // f32, where query_grad is narrower: [batch, queries, heads * head_size]
 };
 
 class AttentionBackward {
@@ -42,7 +43,7 @@ public:
 private:
   /// Buffers of a thread: the tile of keys, the tile of queries, their scores, and the sums.
   struct Buffers {
-    Buffers(const AttentionBackward &b, ScratchLayout &layout, int64_t queryGradRows) {
+    Buffers(const AttentionBackward &b, ScratchLayout &layout) {
       const int64_t keyPanels = roundUp(keyTile, b.tiles.nr);
       keysTransposed = layout.take(keyPanels * b.d.head_size);
       valuesTransposed = layout.take(keyPanels * b.d.value_head_size);
@@ -54,28 +55,36 @@ private:
       scores = layout.take(queryTile * b.scoreStride);
       scoreGrads = layout.take(queryTile * b.scoreStride);
       bias = layout.take(keyPanels);
-      queryGrad = layout.take(queryGradRows * b.d.head_size);
     }
     float *keysTransposed, *valuesTransposed, *keys, *keyGrad, *valueGrad, *queries, *gradients, *scores, *scoreGrads,
-        *bias, *queryGrad;
+        *bias;
     TileShape shape;
   };
 
   /// Which sums a tile contributes to.
   enum Sums { KeySums = 1, QuerySums = 2 };
 
-  template <typename Fn> void withBuffers(int64_t queryGradRows, Fn &&fn);
+  template <typename Fn> void withBuffers(Fn &&fn);
+
+  /// Where dQ of rows [batch, i.., head] is summed in f32: the result itself, or the workspace.
+  float *queryGradSums(int64_t batch, int64_t head, int64_t i) const {
+    if (d.dtype == DROVER_F32)
+      return static_cast<float *>(o.queryGrad) + queryRow(batch, i) * d.query_grad_stride + head * d.head_size;
+    return o.queryGradSums + (queryRow(batch, i) * d.heads + head) * d.head_size;
+  }
+  int64_t queryGradSumStride() const { return d.dtype == DROVER_F32 ? d.query_grad_stride : d.heads * d.head_size; }
 
   void computeDelta(const drover_call *call);
   void allOfKvHead(Buffers &buffers, int64_t batch, int64_t kvHead);
-  void keyGradients(Buffers &buffers, int64_t batch, int64_t kvHead, Span keys, float *queryGrads);
+  void keyGradients(Buffers &buffers, int64_t batch, int64_t kvHead, Span keys, int sums);
   void queryGradients(Buffers &buffers, int64_t batch, int64_t head, Span queries);
   void loadKeys(const Buffers &buffers, int64_t batch, int64_t kvHead, Span keys);
   void loadQueries(const Buffers &buffers, int64_t batch, int64_t head, Span queries);
   void storeKeyGradients(const Buffers &buffers, int64_t batch, int64_t kvHead, Span keys);
-  void storeQueryGradients(const float *sums, int64_t batch, int64_t head, Span queries);
+  void zeroQueryGradients(int64_t batch, int64_t head, Span queries);
+  void storeQueryGradients(int64_t batch, int64_t head, Span queries);
   void scoreTile(Buffers &buffers, int64_t batch, int64_t head, Span queries, Span keys);
-  void addTile(Buffers &buffers, int64_t batch, int64_t head, Span queries, Span keys, int sums, float *queryGrad);
+  void addTile(Buffers &buffers, int64_t batch, int64_t head, Span queries, Span keys, int sums);
   void multiply(int64_t m, int64_t n, int64_t k, const float *a, int64_t aRow, int64_t aDepth, const float *b,
                 int64_t bPanel, int64_t bRow, float *c, int64_t ldc, bool accumulate, const TileRange *columns,
                 const TileRange *depth);
@@ -92,11 +101,11 @@ private:
   const int64_t group, headStride, valueStride, scoreStride;
 };
 
-template <typename Fn> void AttentionBackward::withBuffers(int64_t queryGradRows, Fn &&fn) {
+template <typename Fn> void AttentionBackward::withBuffers(Fn &&fn) {
   ScratchLayout sizes;
-  Buffers unused(*this, sizes, queryGradRows);
+  Buffers unused(*this, sizes);
   ScratchLayout layout(threadScratch(ScratchUse::Task, sizes.floats()));
-  Buffers buffers(*this, layout, queryGradRows);
+  Buffers buffers(*this, layout);
   fn(buffers);
 }
 
@@ -107,7 +116,7 @@ void AttentionBackward::run(const drover_call *call) {
   const int64_t rounds = ceilDiv(pairs, threads);
   if (pairs * 7 >= threads * rounds * 5) {
     parallelFor(call, pairs, 1, [&](int64_t begin, int64_t end) {
-      withBuffers(group * d.queries, [&](Buffers &buffers) {
+      withBuffers([&](Buffers &buffers) {
         for (int64_t index = begin; index < end; ++index)
           allOfKvHead(buffers, index / d.kv_heads, index % d.kv_heads);
       });
@@ -116,15 +125,15 @@ void AttentionBackward::run(const drover_call *call) {
   }
   const int64_t keyTiles = ceilDiv(d.keys, keyTile), queryTiles = ceilDiv(d.queries, queryTile);
   parallelFor(call, pairs * keyTiles, 1, [&](int64_t begin, int64_t end) {
-    withBuffers(0, [&](Buffers &buffers) {
+    withBuffers([&](Buffers &buffers) {
       for (int64_t index = begin; index < end; ++index) {
         const int64_t pair = index / keyTiles;
-        keyGradients(buffers, pair / d.kv_heads, pair % d.kv_heads, keyTileAt(index % keyTiles * keyTile), nullptr);
+        keyGradients(buffers, pair / d.kv_heads, pair % d.kv_heads, keyTileAt(index % keyTiles * keyTile), KeySums);
       }
     });
   });
   parallelFor(call, d.batch * d.heads * queryTiles, 1, [&](int64_t begin, int64_t end) {
-    withBuffers(queryTile, [&](Buffers &buffers) {
+    withBuffers([&](Buffers &buffers) {
       for (int64_t index = begin; index < end; ++index) {
         const int64_t batchHead = index / queryTiles;
         queryGradients(buffers, batchHead / d.heads, batchHead % d.heads, queryTileAt(index % queryTiles * queryTile));
@@ -147,15 +156,17 @@ void AttentionBackward::computeDelta(const drover_call *call) {
 }
 
 void AttentionBackward::allOfKvHead(Buffers &buffers, int64_t batch, int64_t kvHead) {
-  std::fill_n(buffers.queryGrad, group * d.queries * d.head_size, 0.0f);
-  for (int64_t j = 0; j < d.keys; j += keyTile)
-    keyGradients(buffers, batch, kvHead, keyTileAt(j), buffers.queryGrad);
+  const Span all = {0, d.queries};
   for (int64_t g = 0; g < group; ++g)
-    storeQueryGradients(buffers.queryGrad + g * d.queries * d.head_size, batch, kvHead * group + g, {0, d.queries});
+    zeroQueryGradients(batch, kvHead * group + g, all);
+  for (int64_t j = 0; j < d.keys; j += keyTile)
+    keyGradients(buffers, batch, kvHead, keyTileAt(j), KeySums | QuerySums);
+  for (int64_t g = 0; g < group; ++g)
+    storeQueryGradients(batch, kvHead * group + g, all);
 }
 
-/// dK and dV of a tile of keys; also adds to dQ where `queryGrads` ([group, queries, head_size]) is given.
-void AttentionBackward::keyGradients(Buffers &buffers, int64_t batch, int64_t kvHead, Span keys, float *queryGrads) {
+/// dK and dV of a tile of keys, and where `sums` says so its part of dQ.
+void AttentionBackward::keyGradients(Buffers &buffers, int64_t batch, int64_t kvHead, Span keys, int sums) {
   std::fill_n(buffers.keyGrad, keyTile * headStride, 0.0f);
   std::fill_n(buffers.valueGrad, keyTile * valueStride, 0.0f);
   bool loaded = false;
@@ -167,22 +178,21 @@ void AttentionBackward::keyGradients(Buffers &buffers, int64_t batch, int64_t kv
       if (!loaded)
         loadKeys(buffers, batch, kvHead, keys);
       loaded = true;
-      addTile(buffers, batch, kvHead * group + g, queries, keys, queryGrads ? KeySums | QuerySums : KeySums,
-              queryGrads ? queryGrads + (g * d.queries + i) * d.head_size : nullptr);
+      addTile(buffers, batch, kvHead * group + g, queries, keys, sums);
     }
   storeKeyGradients(buffers, batch, kvHead, keys);
 }
 
 void AttentionBackward::queryGradients(Buffers &buffers, int64_t batch, int64_t head, Span queries) {
-  std::fill_n(buffers.queryGrad, queries.size() * d.head_size, 0.0f);
+  zeroQueryGradients(batch, head, queries);
   for (int64_t j = 0; j < d.keys; j += keyTile) {
     const Span keys = keyTileAt(j);
     if (mask.excludes(batch, queries, keys))
       continue;
     loadKeys(buffers, batch, head / group, keys);
-    addTile(buffers, batch, head, queries, keys, QuerySums, buffers.queryGrad);
+    addTile(buffers, batch, head, queries, keys, QuerySums);
   }
-  storeQueryGradients(buffers.queryGrad, batch, head, queries);
+  storeQueryGradients(batch, head, queries);
 }
 
 void AttentionBackward::loadKeys(const Buffers &buffers, int64_t batch, int64_t kvHead, Span keys) {
@@ -216,12 +226,17 @@ void AttentionBackward::storeKeyGradients(const Buffers &buffers, int64_t batch,
   }
 }
 
-void AttentionBackward::storeQueryGradients(const float *sums, int64_t batch, int64_t head, Span queries) {
-  for (int64_t i = 0; i < queries.size(); ++i)
-    tiles.narrow(
-        sums + i * d.head_size, d.head_size,
-        at(o.queryGrad, d.dtype, queryRow(batch, queries.begin + i) * d.query_grad_stride + head * d.head_size),
-        d.dtype);
+void AttentionBackward::zeroQueryGradients(int64_t batch, int64_t head, Span queries) {
+  for (int64_t i = queries.begin; i < queries.end; ++i)
+    std::fill_n(queryGradSums(batch, head, i), d.head_size, 0.0f);
+}
+
+void AttentionBackward::storeQueryGradients(int64_t batch, int64_t head, Span queries) {
+  if (d.dtype == DROVER_F32)
+    return;
+  for (int64_t i = queries.begin; i < queries.end; ++i)
+    tiles.narrow(queryGradSums(batch, head, i), d.head_size,
+                 at(o.queryGrad, d.dtype, queryRow(batch, i) * d.query_grad_stride + head * d.head_size), d.dtype);
 }
 
 void AttentionBackward::multiply(int64_t m, int64_t n, int64_t k, const float *a, int64_t aRow, int64_t aDepth,
@@ -251,8 +266,7 @@ void AttentionBackward::scoreTile(Buffers &buffers, int64_t batch, int64_t head,
   }
 }
 
-void AttentionBackward::addTile(Buffers &buffers, int64_t batch, int64_t head, Span queries, Span keys, int sums,
-                                float *queryGrad) {
+void AttentionBackward::addTile(Buffers &buffers, int64_t batch, int64_t head, Span queries, Span keys, int sums) {
   buffers.shape.set(tiles, mask, queries, keys, 1);
   loadQueries(buffers, batch, head, queries);
   scoreTile(buffers, batch, head, queries, keys);
@@ -265,14 +279,11 @@ void AttentionBackward::addTile(Buffers &buffers, int64_t batch, int64_t head, S
   }
   if (sums & QuerySums)
     multiply(queries.size(), d.head_size, keys.size(), buffers.scoreGrads, scoreStride, 1, buffers.keys, tiles.nr,
-             headStride, queryGrad, d.head_size, true, nullptr, buffers.shape.keysOfGroups());
+             headStride, queryGradSums(batch, head, queries.begin), queryGradSumStride(), true, nullptr,
+             buffers.shape.keysOfGroups());
 }
 
 } // namespace
-
-extern "C" int64_t drover_rt_attention_workspace(const drover_attention *desc) {
-  return roundUp(desc->batch * desc->heads * desc->queries * int64_t(sizeof(float)), 64);
-}
 
 extern "C" void drover_rt_attention_grad(const drover_call *call, const drover_attention *desc, const void *query,
                                          const void *key, const void *value, const void *result,
@@ -282,10 +293,12 @@ extern "C" void drover_rt_attention_grad(const drover_call *call, const drover_a
   checkAttention(*desc);
   checkFloatType("attention gradient", desc->dtype_kv_grad);
   const AttentionMask masks(*desc, mask, key_mask, documents);
-  const Operands operands = {query,      key,
-                             value,      result,
-                             gradient,   static_cast<const float *>(log_sum_exp),
-                             query_grad, key_grad,
-                             value_grad, static_cast<float *>(workspace)};
+  Operands operands = {query,      key,
+                       value,      result,
+                       gradient,   static_cast<const float *>(log_sum_exp),
+                       query_grad, key_grad,
+                       value_grad, static_cast<float *>(workspace),
+                       nullptr};
+  operands.queryGradSums = operands.delta + desc->batch * desc->queries * desc->heads;
   AttentionBackward(*desc, masks, operands).run(call);
 }

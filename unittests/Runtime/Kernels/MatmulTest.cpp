@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <limits>
 #include <sstream>
 
@@ -122,7 +123,7 @@ TEST(Matmul, WideResultsAreCutIntoChunks) {
   // More columns than a packed chunk has, and a depth at which only a few columns fit.
   std::mt19937 random(3);
   drover_pool pool(2);
-  for (auto [m, n, k] : {std::array<int64_t, 3>{3, 4300, 7}, {5, 70, 40000}, {2, 200, 33000}})
+  for (auto [m, n, k] : {std::array<int64_t, 3>{3, 4300, 7}, {2, 70, 33000}})
     for (int32_t dtype : {DROVER_F32, DROVER_BF16}) {
       Case test(dtype, dtype, false, true, DROVER_OVERWRITE, m, n, k, 1, 0, random);
       test.check(test.run(&pool));

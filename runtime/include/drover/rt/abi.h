@@ -130,15 +130,14 @@ typedef struct drover_attention {
   double scale, softcap; /* softcap 0: none */
   const float *alibi_slopes;
 } drover_attention;
-/* Bytes of `workspace` that either direction may use: the row sums of result * gradient, and, where the
- * gradients are narrower than f32, f32 copies of the three of them. A constant of the shapes, linear in
- * the lengths, because the compiler plans it into a body's workspace; tiles belong on a thread's stack. */
+/* Bytes of `workspace` that either direction may use: the row sums of result * gradient, and, where it is narrower, an
+ * f32 copy of query_grad. A constant of the shapes, linear in the lengths, because the compiler plans it into a body's
+ * workspace; tiles belong to a thread. */
 static inline int64_t drover_attention_workspace(const drover_attention *desc) {
   int64_t rows = desc->batch * desc->queries * desc->heads;
   int64_t floats = rows;
   if (desc->dtype != DROVER_F32)
-    floats += rows * desc->head_size +
-              desc->batch * desc->keys * desc->kv_heads * (desc->head_size + desc->value_head_size);
+    floats += rows * desc->head_size;
   return floats * (int64_t)sizeof(float);
 }
 void drover_rt_attention(const drover_call *call, const drover_attention *desc, const void *query, const void *key,
