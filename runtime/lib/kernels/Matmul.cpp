@@ -21,9 +21,9 @@ using namespace drover::rt;
 namespace {
 
 /// Depth of a packed block: a panel of B (depth x nr floats) lives in the first-level cache.
-constexpr int64_t depthBlock = 320;
+constexpr int64_t depthBlock = 256;
 /// Rows of a packed block of A: with the depth, about a quarter of a 512 KiB second-level cache.
-constexpr int64_t rowBlock = 96;
+constexpr int64_t rowBlock = 144;
 /// Floats of packed B at once (8 MiB), and the columns that a block of C has at most.
 constexpr int64_t packedFloats = int64_t(1) << 21;
 constexpr int64_t columnBlock = 4096;

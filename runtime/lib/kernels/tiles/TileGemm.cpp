@@ -11,6 +11,12 @@ namespace {
 template <int M, int V, bool DepthContiguous>
 void registerTile(int64_t k, const float *a, int64_t aStride, const float *b, int64_t bRow, float *c, int64_t ldc,
                   bool accumulate, int64_t columns) {
+  // The tile of C comes from far while the products are formed.
+  for (int i = 0; i < M; ++i)
+    __builtin_prefetch(c + i * ldc, 1);
+  if (V * lanes > 16)
+    for (int i = 0; i < M; ++i)
+      __builtin_prefetch(c + i * ldc + 16, 1);
   Vec sum[M][V];
   for (int i = 0; i < M; ++i)
     for (int v = 0; v < V; ++v)
@@ -60,6 +66,7 @@ constexpr RegisterTile registerTiles[tileRows] = {
 void gemmTile(const TileGemm &tile) {
   const bool depthContiguous = tile.aDepth == 1 && tile.aRow != 1;
   const int64_t aStride = depthContiguous ? tile.aRow : tile.aDepth;
+  const int64_t groups = (tile.m + tileRows - 1) / tileRows;
   // The panel of B stays in the first-level cache while the groups of A pass by.
   for (int64_t j = 0; j < tile.n; j += tileColumns) {
     const int64_t columns = tile.n - j < tileColumns ? tile.n - j : tileColumns;
@@ -67,7 +74,12 @@ void gemmTile(const TileGemm &tile) {
     const RegisterTile *kernels = columns > lanes
                                       ? (depthContiguous ? registerTiles<2, true> : registerTiles<2, false>)
                                       : (depthContiguous ? registerTiles<1, true> : registerTiles<1, false>);
+    // Each group fetches its share of the next panel, which may lie beyond the second-level cache.
+    const int64_t ahead = tile.bRow == tileColumns && j + tileColumns < tile.n ? tile.k * tileColumns : 0;
+    const int64_t share = (ahead / groups + 15) / 16 * 16;
     for (int64_t i = 0, group = 0; i < tile.m; i += tileRows, ++group) {
+      for (int64_t line = group * share; line < (group + 1) * share && line < ahead; line += 16)
+        __builtin_prefetch(panel + tile.bPanel + line, 0, 2);
       if (tile.columns && (j + columns <= tile.columns[group].begin || j >= tile.columns[group].end))
         continue;
       int64_t first = 0, last = tile.k;
