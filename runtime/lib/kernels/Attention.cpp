@@ -18,7 +18,7 @@ using namespace drover::rt;
 
 namespace {
 
-constexpr int64_t queryTile = 64;
+constexpr int64_t queryTile = 96;
 constexpr int64_t keyTile = 128;
 constexpr int64_t stackedHeads = 4;
 

@@ -20,8 +20,8 @@ using namespace drover::rt;
 
 namespace {
 
-constexpr int64_t queryTile = 64;
-constexpr int64_t keyTile = 64;
+constexpr int64_t queryTile = 96;
+constexpr int64_t keyTile = 96;
 
 struct Operands {
   const void *query, *key, *value, *result, *gradient;

@@ -7,38 +7,49 @@
 namespace drover::rt::DROVER_RT_ISA {
 namespace {
 
-/// The scores of one vector of columns: capped(scale * raw) + bias, -inf where a column does not take part. `slope`
-/// gets the derivative of the capped score by the raw one.
-struct Scores {
+/// What a row's scores go through. Plain: a positive scale and nothing else, the common case.
+template <bool Plain> class Scores {
+public:
   explicit Scores(const ScoreRow &row)
       : row(row), excluded(splat(-__builtin_inff())), inverseCap(row.softcap != 0.0f ? 1.0f / row.softcap : 0.0f) {}
 
+  /// The columns of a whole vector: capped(scale * raw) + bias, -inf where one does not take part. `slope` gets the
+  /// derivative of the capped score by the raw one.
   Vec at(int32_t column, Vec &slope) const {
     Vec score = load(row.scores + column) * row.scale;
     slope = splat(row.scale);
+    if (Plain)
+      return isInside(column) ? score : only(column, score);
     if (row.softcap != 0.0f) {
       const Vec bounded = hyperbolicTangent(score * inverseCap);
       score = bounded * row.softcap;
       slope = (1.0f - bounded * bounded) * row.scale;
     }
-    const IntVec index = iota() + column;
-    IntVec takesPart = (index >= row.begin) & (index < row.end);
     if (row.bias) {
       const Vec bias = load(row.bias + column);
-      takesPart &= (bias != excluded);
-      score += bias;
+      score = bias == excluded ? excluded : score + bias;
     }
-    return takesPart ? score : excluded;
+    return only(column, score);
   }
+
+  bool isInside(int32_t column) const { return column >= row.begin && column + lanes <= row.end; }
 
   /// The columns to visit, in whole vectors.
   int32_t first() const { return row.begin / lanes * lanes; }
   int32_t last() const { return row.end; }
 
+private:
+  Vec only(int32_t column, Vec score) const {
+    const IntVec index = iota() + column;
+    return ((index >= row.begin) & (index < row.end)) ? score : excluded;
+  }
+
   const ScoreRow &row;
   const Vec excluded;
   const float inverseCap;
 };
+
+bool isPlain(const ScoreRow &row) { return row.softcap == 0.0f && !row.bias && row.scale > 0.0f; }
 
 void zero(float *row, int32_t begin, int32_t end) {
   for (int32_t column = begin; column < end; column += lanes)
@@ -75,13 +86,17 @@ float dotRows(const float *a, const float *b, int64_t n) {
   return sum;
 }
 
-float softmaxRow(const ScoreRow &row, float &maximum, float &sum) {
-  const Scores scores(row);
+namespace {
+
+template <bool Plain> float softmax(const ScoreRow &row, float &maximum, float &sum) {
+  const Scores<Plain> scores(row);
   const float none = -__builtin_inff();
   Vec largest = splat(none), slope;
   for (int32_t column = scores.first(); column < scores.last(); column += lanes) {
     const Vec score = scores.at(column, slope);
-    store(row.scores + column, score);
+    // Plain scores are cheaper computed again than stored.
+    if (!Plain)
+      store(row.scores + column, score);
     largest = maxOf(score, largest);
   }
   zeroOutside(row.scores, scores.first(), scores.last(), row.size);
@@ -92,7 +107,8 @@ float softmaxRow(const ScoreRow &row, float &maximum, float &sum) {
   const Vec reference = splat(maximum == none ? 0.0f : maximum);
   Vec total = {};
   for (int32_t column = scores.first(); column < scores.last(); column += lanes) {
-    const Vec p = exponential(load(row.scores + column) - reference);
+    const Vec score = Plain ? scores.at(column, slope) : load(row.scores + column);
+    const Vec p = exponential(score - reference);
     store(row.scores + column, p);
     total += p;
   }
@@ -101,23 +117,35 @@ float softmaxRow(const ScoreRow &row, float &maximum, float &sum) {
   return factor;
 }
 
-void softmaxGradRow(const ScoreRow &row, float logSumExp, float delta, float *gradient) {
-  const Scores scores(row);
-  if (logSumExp == -__builtin_inff()) {
-    zero(row.scores, 0, row.size);
-    zero(gradient, 0, row.size);
-    return;
-  }
+template <bool Plain> void softmaxGrad(const ScoreRow &row, float logSumExp, float delta, float *gradient) {
+  const Scores<Plain> scores(row);
   for (int32_t column = scores.first(); column < scores.last(); column += lanes) {
     Vec slope;
     const Vec p = exponential(scores.at(column, slope) - logSumExp);
     const Vec change = p * (load(gradient + column) - delta) * slope;
     store(row.scores + column, p);
     // Excluded columns may hold anything, infinities included.
-    store(gradient + column, p == splat(0.0f) ? p : change);
+    store(gradient + column, Plain && scores.isInside(column) ? change : (p == splat(0.0f) ? p : change));
   }
   zeroOutside(row.scores, scores.first(), scores.last(), row.size);
   zeroOutside(gradient, scores.first(), scores.last(), row.size);
+}
+
+} // namespace
+
+float softmaxRow(const ScoreRow &row, float &maximum, float &sum) {
+  return isPlain(row) ? softmax<true>(row, maximum, sum) : softmax<false>(row, maximum, sum);
+}
+
+void softmaxGradRow(const ScoreRow &row, float logSumExp, float delta, float *gradient) {
+  if (logSumExp == -__builtin_inff()) {
+    zero(row.scores, 0, row.size);
+    zero(gradient, 0, row.size);
+    return;
+  }
+  if (isPlain(row))
+    return softmaxGrad<true>(row, logSumExp, delta, gradient);
+  softmaxGrad<false>(row, logSumExp, delta, gradient);
 }
 
 } // namespace drover::rt::DROVER_RT_ISA

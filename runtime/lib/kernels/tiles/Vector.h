@@ -92,12 +92,12 @@ inline void storeBf16(uint16_t *to, Vec value) {
   *reinterpret_cast<MemHalfVec *>(to) = __builtin_convertvector(chosen, HalfVec);
 }
 
-/// e^x within 1 ulp or so; exactly 0 below -87.3 (no denormals), inf above 88.7, NaN for NaN. x = n ln2 + r with ln2 in
+/// e^x for x up to 88, within 1 ulp or so; exactly 0 below -87.3 (no denormals), NaN for NaN. x = n ln2 + r with ln2 in
 /// two parts, e^r = 1 + r + r^2 Q(r), Q fitted on [-ln2/2, ln2/2] (relative error 3e-9).
 inline Vec exponential(Vec x) {
-  const Vec tiny = splat(-87.33f), huge = splat(88.72284f);
+  const Vec tiny = splat(-87.33f);
   const Vec magic = splat(12582912.0f); // 1.5 * 2^23: the sum's low bits are the rounded integer
-  const Vec clamped = minOf(huge, maxOf(tiny, x));
+  const Vec clamped = maxOf(tiny, x);
   const Vec shifted = clamped * 1.44269504f + magic;
   const Vec n = shifted - magic;
   const Vec r = (clamped - n * 0.693145752f) - n * 1.42860677e-6f;
@@ -107,16 +107,13 @@ inline Vec exponential(Vec x) {
   q = q * r + 0.1666651964f;
   q = q * r + 0.4999999404f;
   const Vec tail = q * (r * r) + r;
-  // 2^n in two factors, since n = 128 has no float of its own.
-  const IntVec exponent = (IntVec)shifted - (IntVec)magic;
-  const IntVec half = exponent >> 1;
-  const Vec first = (Vec)((half + 127) << 23), second = (Vec)((exponent - half + 127) << 23);
-  const Vec value = ((tail + 1.0f) * first) * second;
-  const Vec capped = x > huge ? splat(__builtin_inff()) : value;
-  return x < tiny ? splat(0.0f) : capped;
+  // The shift drops all of the magic number and leaves n in the exponent.
+  const Vec power = (Vec)(((BitVec)shifted << 23) + 0x3f800000u);
+  const Vec value = tail * power + power;
+  return x < tiny ? Vec{} : value;
 }
 
-/// tanh x: below 0.625 x + x^3 P(x^2) (relative error 4e-9), above 1 - 2 / (e^2x + 1).
+/// tanh x: below 0.625 x + x^3 P(x^2) (relative error 4e-9), above (1 - e) / (1 + e) with e = e^-2|x|.
 inline Vec hyperbolicTangent(Vec x) {
   const Vec magnitude = (Vec)((BitVec)x & 0x7fffffffu);
   const Vec square = x * x;
@@ -126,7 +123,8 @@ inline Vec hyperbolicTangent(Vec x) {
   p = p * square + 0.1333149076f;
   p = p * square + -0.3333328366f;
   const Vec small = x + x * (square * p);
-  const Vec large = 1.0f - 2.0f / (exponential(magnitude + magnitude) + 1.0f);
+  const Vec e = exponential(magnitude * -2.0f);
+  const Vec large = (1.0f - e) / (1.0f + e);
   const Vec signedLarge = (Vec)((BitVec)large | ((BitVec)x & 0x80000000u));
   return magnitude < splat(0.625f) ? small : signedLarge;
 }
