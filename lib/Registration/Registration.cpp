@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Registration.h"
+#include "drover/Dialect/Tfm/IR/Gradients.h"
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
 #include "mlir/InitAllDialects.h"
@@ -13,6 +14,7 @@ void drover::registerAllDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   registry.insert<tfm::TfmDialect>();
+  tfm::registerUpstreamGradients(registry);
 }
 
 void drover::registerAllPasses() {
