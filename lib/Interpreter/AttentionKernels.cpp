@@ -17,7 +17,9 @@ static LogicalResult rope(tfm::RopeOp op, Call &call) {
     return call.fail("operands of different sizes");
   SmallVector<float> frequencies = op.getFrequencies();
   double magnitude = op.getMagnitude().convertToDouble();
-  call.results[0] = input;
+  if (failed(call.allocate(0, input.shape)))
+    return failure();
+  call.results[0].floats = input.floats;
   for (int64_t row = 0; row < input.shape[0] * sequence; ++row) {
     float position = positions.ints[row % positions.size()];
     for (int64_t c = 0; c < half; ++c) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Support/Tensor.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -106,22 +107,16 @@ Tensor::Tensor(ElementKind kind, ArrayRef<int64_t> shape) : kind(kind), shape(sh
 }
 
 int64_t drover::countElements(ArrayRef<int64_t> shape, int64_t limit) {
+  if (llvm::any_of(shape, [](int64_t size) { return size < 0; }))
+    return -1;
+  if (llvm::is_contained(shape, 0))
+    return 0;
   int64_t count = 1;
-  bool empty = false;
   for (int64_t size : shape) {
-    if (size < 0)
+    if (count > limit / size)
       return -1;
-    if (size == 0)
-      empty = true;
-    else if (count > limit / size)
-      count = limit = -1;
-    else
-      count *= size;
-    if (count < 0)
-      break;
+    count *= size;
   }
-  if (empty)
-    return llvm::all_of(shape, [](int64_t size) { return size >= 0; }) ? 0 : -1;
   return count;
 }
 
