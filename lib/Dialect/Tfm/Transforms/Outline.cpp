@@ -78,7 +78,7 @@ func::FuncOp Outline::makeBody(const BodyShape &shape, StringRef name, Location 
 }
 
 void Outline::outline(func::FuncOp model) {
-  OutlineAnalysis analysis(model);
+  OutlineAnalysis analysis(model, /*findRepetitions=*/!whole);
   SymbolTable symbols(getOperation());
   Block &block = model.getBody().front();
   OpBuilder builder(block.getTerminator());

@@ -7,12 +7,14 @@
 using namespace mlir;
 using namespace drover::tfm;
 
-OutlineAnalysis::OutlineAnalysis(func::FuncOp model) : model(model), block(model.getBody().front()) {
+OutlineAnalysis::OutlineAnalysis(func::FuncOp model, bool findRepetitions)
+    : model(model), block(model.getBody().front()) {
   classify();
   orderStream();
   cut();
   placeRemainingResults();
-  findLayers();
+  if (findRepetitions)
+    findLayers();
 }
 
 /// The stream is what depends on inputs and on parameters. The rest is computed again where it is used, so

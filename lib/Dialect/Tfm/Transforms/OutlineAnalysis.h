@@ -32,7 +32,7 @@ struct BodyShape {
 /// The segments of `model` and the group of them that repeats.
 class OutlineAnalysis {
 public:
-  explicit OutlineAnalysis(mlir::func::FuncOp model);
+  OutlineAnalysis(mlir::func::FuncOp model, bool findRepetitions);
 
   /// The bodies' segments in order of execution: prologue, layers, epilogue. Empty parts are left out.
   struct Part {

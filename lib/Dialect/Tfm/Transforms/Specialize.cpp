@@ -96,18 +96,19 @@ LogicalResult Specialize::bindSymbols() {
 /// Gives `value` the static shape `shape`; an error where its own type says otherwise.
 LogicalResult Specialize::setShape(Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
-  auto refined = type.clone(shape);
-  if (!compatible(type.getShape(), shape) || !refined.hasStaticShape() ||
-      llvm::any_of(shape, [](int64_t size) { return size < 0; })) {
+  if (!compatible(type.getShape(), shape) || llvm::any_of(shape, [](int64_t size) { return size < 0; })) {
     std::string what;
     if (auto argument = dyn_cast<BlockArgument>(value))
       what = llvm::formatv("argument {0}", argument.getArgNumber());
     else
       what = llvm::formatv("result {0} of '{1}'", cast<OpResult>(value).getResultNumber(),
                            value.getDefiningOp()->getName());
-    return emitError(value.getLoc()) << what << " of type " << type << " would become " << refined
-                                     << " at the given sizes";
+    InFlightDiagnostic error = emitError(value.getLoc());
+    error << what << " of type " << type << " would have the sizes [";
+    llvm::interleaveComma(shape, error);
+    return error << "]";
   }
+  auto refined = type.clone(shape);
   if (type != refined) {
     value.setType(refined);
     ++numRefined;

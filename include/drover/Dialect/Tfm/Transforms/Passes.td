@@ -3,7 +3,7 @@
 
 include "mlir/Pass/PassBase.td"
 
-// In the order in which `drover compile` runs them; each is a phase (Phases.h).
+// In the order in which `drover compile` runs them; each is a phase.
 
 def TfmSpecialize : Pass<"tfm-specialize", "mlir::ModuleOp"> {
   let summary = "bind symbolic sizes and refine every shape";
@@ -80,6 +80,7 @@ def TfmOutline : Pass<"tfm-outline", "mlir::ModuleOp"> {
     Expects: a function `@model` with static shapes, one block, no side effects.
   }];
   let options = [
+    Option<"whole", "whole", "bool", "false", "make one body of the model, whatever repeats in it">,
     Option<"report", "report", "bool", "false", "emit a remark with the number of layers per body">
   ];
   let statistics = [

@@ -1,0 +1,65 @@
+// RUN: %drover-opt %s --split-input-file --verify-diagnostics --tfm-differentiate=freeze=frozen
+
+// expected-error@+1 {{has no parameter to train: freeze 'frozen' matches all 1}}
+func.func @microbatch(%w: tensor<2xf32> {tfm.parameter = "frozen"}) attributes {tfm.microbatch} {
+  return
+}
+
+// -----
+
+// expected-error@+1 {{has no parameter that freeze 'frozen' matches; the first one is 'w'}}
+func.func @microbatch(%w: tensor<2xf32> {tfm.parameter = "w"}) attributes {tfm.microbatch} {
+  return
+}
+
+// -----
+
+func.func @microbatch(%v: tensor<2xf32> {tfm.parameter = "frozen"}, %w: tensor<2xf32> {tfm.parameter = "w"}) attributes {tfm.microbatch} {
+  // expected-error@+1 {{is not the call of a body; tfm-outline comes before}}
+  %0 = math.tanh %w : tensor<2xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expects a 'tfm.cross_entropy' as its only result; tfm-attach-loss comes before}}
+func.func @microbatch(%v: tensor<2xf32> {tfm.parameter = "frozen"}, %w: tensor<2xf32> {tfm.parameter = "w"}) -> tensor<2xf32> attributes {tfm.microbatch} {
+  return %w : tensor<2xf32>
+}
+
+// -----
+
+func.func private @head(%x: tensor<1x2x8xf32>, %labels: tensor<1x2xi64>) -> tensor<f64> attributes {tfm.body = "forward"} {
+  %m = tfm.logits_max %x : (tensor<1x2x8xf32>) -> tensor<1x2xf32>
+  %s:2 = tfm.logits_sum %x, %labels, %m : (tensor<1x2x8xf32>, tensor<1x2xi64>, tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>)
+  %l = tfm.cross_entropy %labels, %m, %s#0, %s#1 : (tensor<1x2xi64>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<f64>
+  return %l : tensor<f64>
+}
+// expected-error@+1 {{has a loss that depends on no trainable parameter}}
+func.func @microbatch(%v: tensor<1x2x8xf32> {tfm.parameter = "frozen"}, %w: tensor<2xf32> {tfm.parameter = "w"}, %labels: tensor<1x2xi64> {tfm.input = "labels"})
+    -> (tensor<f64> {tfm.output = "loss"}) attributes {tfm.microbatch} {
+  %0 = call @head(%v, %labels) : (tensor<1x2x8xf32>, tensor<1x2xi64>) -> tensor<f64>
+  return %0 : tensor<f64>
+}
+
+// -----
+
+// All operations without a derivative, in one diagnostic.
+func.func private @head(%x: tensor<1x2x8xf32>, %labels: tensor<1x2xi64>, %i: tensor<1x1xi64>, %u: tensor<1x2x8xf32>) -> tensor<f64> attributes {tfm.body = "forward"} {
+  // expected-note@+1 {{'tfm.scatter_nd' in @head}}
+  %0 = tfm.scatter_nd %x, %i, %u : (tensor<1x2x8xf32>, tensor<1x1xi64>, tensor<1x2x8xf32>) -> tensor<1x2x8xf32>
+  // expected-note@+1 {{'tfm.scatter_nd' in @head}}
+  %1 = tfm.scatter_nd %0, %i, %u : (tensor<1x2x8xf32>, tensor<1x1xi64>, tensor<1x2x8xf32>) -> tensor<1x2x8xf32>
+  // expected-note@+1 {{'math.cbrt' in @head}}
+  %2 = math.cbrt %1 : tensor<1x2x8xf32>
+  %m = tfm.logits_max %2 : (tensor<1x2x8xf32>) -> tensor<1x2xf32>
+  %s:2 = tfm.logits_sum %2, %labels, %m : (tensor<1x2x8xf32>, tensor<1x2xi64>, tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>)
+  %l = tfm.cross_entropy %labels, %m, %s#0, %s#1 : (tensor<1x2xi64>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<f64>
+  return %l : tensor<f64>
+}
+// expected-error@+1 {{cannot be differentiated: no derivative of 'tfm.scatter_nd', 'math.cbrt'}}
+func.func @microbatch(%labels: tensor<1x2xi64> {tfm.input = "labels"}, %i: tensor<1x1xi64> {tfm.input = "i"}, %v: tensor<1x2x8xf32> {tfm.parameter = "frozen"}, %w: tensor<1x2x8xf32> {tfm.parameter = "w"})
+    -> (tensor<f64> {tfm.output = "loss"}) attributes {tfm.microbatch} {
+  %0 = call @head(%w, %labels, %i, %v) : (tensor<1x2x8xf32>, tensor<1x2xi64>, tensor<1x1xi64>, tensor<1x2x8xf32>) -> tensor<f64>
+  return %0 : tensor<f64>
+}
