@@ -28,6 +28,6 @@ RecomputeClass drover::tfm::recomputeClassOf(Operation *op) {
   if (isa<CastOpInterface>(op))
     return RecomputeClass::Cast;
   if (op->hasTrait<OpTrait::Elementwise>())
-    return RecomputeClass::Activation;
+    return RecomputeClass::Elementwise;
   return RecomputeClass::Movement;
 }

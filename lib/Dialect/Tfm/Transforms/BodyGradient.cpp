@@ -324,15 +324,21 @@ void BodyDifferentiator::sinkRebuilt() {
   }
 }
 
+/// Puts the arguments in order (forward operands, stash, gradients, seed, accumulators), without the unused ones.
 void BodyDifferentiator::finishBackward() {
-  llvm::BitVector unused(block->getNumArguments());
-  for (BlockArgument argument : block->getArguments()) {
+  unsigned numOld = block->getNumArguments();
+  SmallVector<unsigned> order(llvm::seq(numOld));
+  llvm::sort(order, [&](unsigned a, unsigned b) {
+    return std::tie(descriptors[a].kind, descriptors[a].index) < std::tie(descriptors[b].kind, descriptors[b].index);
+  });
+  for (unsigned old : order) {
+    BlockArgument argument = block->getArgument(old);
     if (argument.use_empty())
-      unused.set(argument.getArgNumber());
-    else
-      result.operands.push_back(descriptors[argument.getArgNumber()]);
+      continue;
+    argument.replaceAllUsesWith(block->addArgument(argument.getType(), argument.getLoc()));
+    result.operands.push_back(descriptors[old]);
   }
-  block->eraseArguments([&](BlockArgument argument) { return unused.test(argument.getArgNumber()); });
+  block->eraseArguments(0, numOld);
 
   Operation *terminator = block->getTerminator();
   result.backward.setType(builder.getFunctionType(block->getArgumentTypes(), terminator->getOperandTypes()));

@@ -121,7 +121,8 @@ void Outline::outline(func::FuncOp model) {
   if (!report)
     return;
   InFlightDiagnostic remark = emitRemark(model.getLoc(), "outlined ");
-  remark << layer << " layers into " << layersOf.size() << (layersOf.size() == 1 ? " body:" : " bodies:");
+  remark << layer << (layer == 1 ? " layer into " : " layers into ") << layersOf.size()
+         << (layersOf.size() == 1 ? " body:" : " bodies:");
   for (auto [body, count] : layersOf)
     remark << " @" << cast<func::FuncOp>(body).getName() << " x" << count;
 }

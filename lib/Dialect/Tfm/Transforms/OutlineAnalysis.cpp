@@ -118,6 +118,15 @@ void OutlineAnalysis::placeRemainingResults() {
   }
 }
 
+unsigned OutlineAnalysis::groupOf(Value operand) {
+  auto argument = dyn_cast<BlockArgument>(operand);
+  if (!argument)
+    return 0;
+  if (model.getArgAttr(argument.getArgNumber(), TfmDialect::kParameterAttr))
+    return 2;
+  return isFloatTensor(argument.getType()) ? 0 : 1;
+}
+
 BodyShape OutlineAnalysis::shapeOf(const Segment &segment) {
   BodyShape shape;
   DenseSet<Operation *> inside;
@@ -139,15 +148,12 @@ BodyShape OutlineAnalysis::shapeOf(const Segment &segment) {
       if (Operation *op = result.getDefiningOp(); op && !onStream(op))
         include(include, op);
 
-  SetVector<Value> stream, inputs, parameters;
+  SetVector<Value> groups[3];
   for (Operation *op : shape.operations)
-    for (Value operand : op->getOperands()) {
-      if (auto argument = dyn_cast<BlockArgument>(operand))
-        (model.getArgAttr(argument.getArgNumber(), TfmDialect::kParameterAttr) ? parameters : inputs).insert(operand);
-      else if (!inside.contains(operand.getDefiningOp()))
-        stream.insert(operand);
-    }
-  for (const SetVector<Value> &group : {stream, inputs, parameters})
+    for (Value operand : op->getOperands())
+      if (isa<BlockArgument>(operand) || !inside.contains(operand.getDefiningOp()))
+        groups[groupOf(operand)].insert(operand);
+  for (const SetVector<Value> &group : groups)
     llvm::append_range(shape.operands, group);
 
   for (Operation *op : shape.operations)
@@ -165,10 +171,7 @@ std::vector<const void *> OutlineAnalysis::keyOf(const BodyShape &shape, bool wi
   DenseMap<Value, uintptr_t> number;
   auto add = [&](uintptr_t value) { key.push_back(reinterpret_cast<const void *>(value)); };
   for (Value operand : shape.operands) {
-    uintptr_t kind = isa<OpResult>(operand) ? 0 : 1;
-    if (auto argument = dyn_cast<BlockArgument>(operand))
-      kind += model.getArgAttr(argument.getArgNumber(), TfmDialect::kParameterAttr) ? 1 : 0;
-    add(kind);
+    add(groupOf(operand));
     key.push_back(operand.getType().getAsOpaquePointer());
     number.try_emplace(operand, number.size());
   }

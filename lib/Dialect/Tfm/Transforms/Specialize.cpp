@@ -177,12 +177,13 @@ LogicalResult Specialize::specialize(Operation *op) {
     if (failed(value))
       return op->emitOpError("has 'value' ") << size.getValueAttr() << ", which the symbols do not determine";
     size.setValueAttr(AffineMapAttr::get(AffineMap::getConstantMap(value->front(), op->getContext())));
+    SmallVector<OpFoldResult> folded;
+    if (failed(op->fold(folded)) || folded.size() != 1)
+      return op->emitOpError("is no constant at the given sizes");
     OpBuilder builder(op);
-    SmallVector<Value> folded;
-    if (succeeded(builder.tryFold(op, folded)) && !folded.empty()) {
-      op->replaceAllUsesWith(folded);
-      op->erase();
-    }
+    Value constant = arith::ConstantOp::create(builder, op->getLoc(), cast<TypedAttr>(cast<Attribute>(folded.front())));
+    op->replaceAllUsesWith(ValueRange(constant));
+    op->erase();
     return success();
   }
   if (failed(evaluateMaps(op)))

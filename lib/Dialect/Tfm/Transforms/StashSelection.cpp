@@ -139,6 +139,8 @@ Treatment treatmentOf(Operation *op, const RecomputePolicy &policy) {
     return {false, true};
   case RecomputeClass::Attention:
     return policy.mode == RecomputeMode::Selective ? Treatment{true, false} : Treatment{false, true};
+  case RecomputeClass::Elementwise:
+    return {policy.automatic || policy.rebuilt.count(RecomputeClass::Activation), true};
   default:
     if (policy.automatic)
       return {true, true};

@@ -45,21 +45,21 @@ func.func @microbatch(%v: tensor<1x2x8xf32> {tfm.parameter = "frozen"}, %w: tens
 // -----
 
 // All operations without a derivative, in one diagnostic.
-func.func private @head(%x: tensor<1x2x8xf32>, %labels: tensor<1x2xi64>, %i: tensor<1x1xi64>, %u: tensor<1x2x8xf32>) -> tensor<f64> attributes {tfm.body = "forward"} {
+func.func private @head(%x: tensor<1x2x8xf32>, %labels: tensor<1x2xi64>, %i: tensor<1x1xi64>, %j: tensor<2xi64>, %u: tensor<1x2x8xf32>) -> tensor<f64> attributes {tfm.body = "forward"} {
   // expected-note@+1 {{'tfm.scatter_nd' in @head}}
   %0 = tfm.scatter_nd %x, %i, %u : (tensor<1x2x8xf32>, tensor<1x1xi64>, tensor<1x2x8xf32>) -> tensor<1x2x8xf32>
   // expected-note@+1 {{'tfm.scatter_nd' in @head}}
   %1 = tfm.scatter_nd %0, %i, %u : (tensor<1x2x8xf32>, tensor<1x1xi64>, tensor<1x2x8xf32>) -> tensor<1x2x8xf32>
-  // expected-note@+1 {{'math.cbrt' in @head}}
-  %2 = math.cbrt %1 : tensor<1x2x8xf32>
+  // expected-note@+1 {{'tfm.scatter_add' in @head}}
+  %2 = tfm.scatter_add %1, %j {axis = 1 : i64} : (tensor<1x2x8xf32>, tensor<2xi64>) -> tensor<1x2x8xf32>
   %m = tfm.logits_max %2 : (tensor<1x2x8xf32>) -> tensor<1x2xf32>
   %s:2 = tfm.logits_sum %2, %labels, %m : (tensor<1x2x8xf32>, tensor<1x2xi64>, tensor<1x2xf32>) -> (tensor<1x2xf32>, tensor<1x2xf32>)
   %l = tfm.cross_entropy %labels, %m, %s#0, %s#1 : (tensor<1x2xi64>, tensor<1x2xf32>, tensor<1x2xf32>, tensor<1x2xf32>) -> tensor<f64>
   return %l : tensor<f64>
 }
-// expected-error@+1 {{cannot be differentiated: no derivative of 'tfm.scatter_nd', 'math.cbrt'}}
-func.func @microbatch(%labels: tensor<1x2xi64> {tfm.input = "labels"}, %i: tensor<1x1xi64> {tfm.input = "i"}, %v: tensor<1x2x8xf32> {tfm.parameter = "frozen"}, %w: tensor<1x2x8xf32> {tfm.parameter = "w"})
+// expected-error@+1 {{cannot be differentiated: no derivative of 'tfm.scatter_nd', 'tfm.scatter_add'}}
+func.func @microbatch(%labels: tensor<1x2xi64> {tfm.input = "labels"}, %i: tensor<1x1xi64> {tfm.input = "i"}, %j: tensor<2xi64> {tfm.input = "j"}, %v: tensor<1x2x8xf32> {tfm.parameter = "frozen"}, %w: tensor<1x2x8xf32> {tfm.parameter = "w"})
     -> (tensor<f64> {tfm.output = "loss"}) attributes {tfm.microbatch} {
-  %0 = call @head(%w, %labels, %i, %v) : (tensor<1x2x8xf32>, tensor<1x2xi64>, tensor<1x1xi64>, tensor<1x2x8xf32>) -> tensor<f64>
+  %0 = call @head(%w, %labels, %i, %j, %v) : (tensor<1x2x8xf32>, tensor<1x2xi64>, tensor<1x1xi64>, tensor<2xi64>, tensor<1x2x8xf32>) -> tensor<f64>
   return %0 : tensor<f64>
 }

@@ -25,9 +25,10 @@ enum class RecomputeClass {
   Attention,   ///< twice with recompute=selective
   Reduction,   ///< statistics of the logits: small results of a large read, never twice but with full
   Norm,        ///< --rebuild=norms
-  Activation,  ///< --rebuild=act, element-wise work included
+  Activation,  ///< --rebuild=act
   Rope,        ///< --rebuild=rope
   Cast,        ///< --rebuild=casts
+  Elementwise, ///< --rebuild=act where it saves bytes: parts of an activation, residual adds
   Movement     ///< reshapes, slices, constants: only rebuild=auto
 };
 } // namespace drover::tfm

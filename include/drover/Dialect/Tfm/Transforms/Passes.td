@@ -17,6 +17,7 @@ def TfmSpecialize : Pass<"tfm-specialize", "mlir::ModuleOp"> {
     Guarantees: no type is dynamic and `tfm.symbols` is gone.
     Does not check: that the sizes suit a plan.
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
     ListOption<"sizes", "sizes", "std::string", "symbol=value, comma separated">
   ];
@@ -38,6 +39,7 @@ def TfmAttachLoss : Pass<"tfm-attach-loss", "mlir::ModuleOp"> {
     Does not check: that the mask of an unraised attention keeps documents apart; such a graph is
     rejected where `documents` is set.
   }];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
   let options = [
     Option<"documents", "documents", "bool", "false", "attention stays within the document of the query">
   ];
@@ -57,6 +59,7 @@ def TfmApplyComputeDtype : Pass<"tfm-apply-compute-dtype", "mlir::ModuleOp"> {
     Casts that the change made trivial are removed.
     Guarantees: with dtype=f32 and a model in f32, nothing changes.
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
   let options = [
     Option<"dtype", "dtype", "std::string", "\"f32\"", "f32, bf16, or f64 (to check gradients)">
   ];
@@ -79,6 +82,7 @@ def TfmOutline : Pass<"tfm-outline", "mlir::ModuleOp"> {
     The result is `@microbatch` (docs/body-abi.md): calls only, those of layers with `tfm.layer`.
     Expects: a function `@model` with static shapes, one block, no side effects.
   }];
+  let dependentDialects = ["::mlir::func::FuncDialect"];
   let options = [
     Option<"whole", "whole", "bool", "false", "make one body of the model, whatever repeats in it">,
     Option<"report", "report", "bool", "false", "emit a remark with the number of layers per body">
@@ -103,11 +107,13 @@ def TfmDifferentiate : Pass<"tfm-differentiate", "mlir::ModuleOp"> {
       selective  attention as well: its result is never stashed
       full       everything: only arguments of the body are kept
       rebuild=auto  all memory-bound work where it saves bytes; `none`; or a list of norms, act, rope,
-                 casts, which are then always rebuilt
+                 casts, which are then always rebuilt. Element-wise work that is no activation of its
+                 own belongs to act where rebuilding it saves bytes.
     Frozen parameters have no accumulator, and nothing below the first trainable one has a backward.
     Expects: the result of tfm-outline, with the loss as its only result.
     Guarantees: `tfm-verify-microbatch` passes.
   }];
+  let dependentDialects = ["::drover::tfm::TfmDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"recompute", "recompute", "std::string", "\"none\"", "none, selective or full">,
     ListOption<"rebuild", "rebuild", "std::string", "auto (default), none, or any of norms, act, rope, casts">,
@@ -125,6 +131,7 @@ def TfmAddUpdateBodies : Pass<"tfm-add-update-bodies", "mlir::ModuleOp"> {
     Adds `@adamw_update` or `@sgd_update`, `@sum_of_squares` and, where the compute dtype is not f32,
     `@cast_parameters`, as docs/body-abi.md describes them. The step program calls them.
   }];
+  let dependentDialects = ["::drover::tfm::TfmDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
     Option<"dtype", "dtype", "std::string", "\"f32\"", "the compute dtype: f32 or bf16">
