@@ -327,7 +327,7 @@ void BodyDifferentiator::sinkRebuilt() {
 /// Puts the arguments in order (forward operands, stash, gradients, seed, accumulators), without the unused ones.
 void BodyDifferentiator::finishBackward() {
   unsigned numOld = block->getNumArguments();
-  SmallVector<unsigned> order(llvm::seq(numOld));
+  SmallVector<unsigned> order = llvm::to_vector(llvm::seq(numOld));
   llvm::sort(order, [&](unsigned a, unsigned b) {
     return std::tie(descriptors[a].kind, descriptors[a].index) < std::tie(descriptors[b].kind, descriptors[b].index);
   });
