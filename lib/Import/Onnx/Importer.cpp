@@ -1,0 +1,378 @@
+//===- Importer.cpp - inputs, symbols, the function -----------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "Importer.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/CSE.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+using namespace mlir;
+
+namespace drover::onnx {
+
+Location Importer::fileLocation() const { return FileLineColLoc::get(&context, options.path, 0, 0); }
+
+Location Importer::locationOf(const Node &node) const {
+  StringRef name = !node.name.empty() ? node.name : node.outputs.empty() ? StringRef("?") : node.outputs.front();
+  return NameLoc::get(StringAttr::get(&context, name), fileLocation());
+}
+
+bool Importer::error(Location location, const Twine &message) {
+  emitError(location) << message;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Symbols
+//===----------------------------------------------------------------------===//
+
+Expr Importer::dimOf(const ValueInfo &info, size_t index) {
+  const Dim &dim = (*info.shape)[index];
+  if (dim.value)
+    return *dim.value;
+  if (!dim.param.empty())
+    return symbols.resolve(symbols.parse(dim.param));
+  return symbols.symbol((info.name + "_dim" + Twine(index)).str());
+}
+
+/// The symbols of all inputs in order, then --dim. A cache model traced at length 1 writes
+/// `past_sequence_length + 1` where it means past + sequence (DESIGN section 6).
+Error Importer::prepareSymbols() {
+  llvm::StringSet<> initialized;
+  for (const Tensor &tensor : model.graph.initializers)
+    initialized.insert(tensor.name);
+  std::vector<const ValueInfo *> inputs;
+  for (const ValueInfo &info : model.graph.inputs)
+    if (!initialized.contains(info.name) && info.shape)
+      inputs.push_back(&info);
+  std::optional<std::string> sequence;
+  for (const ValueInfo *info : inputs)
+    for (const Dim &dim : *info->shape)
+      if (dim.param == "sequence_length" || dim.param == "seq_len" || dim.param == "sequence" || dim.param == "seq")
+        sequence = sequence ? sequence : dim.param.str();
+  for (const ValueInfo *info : inputs)
+    for (Dim &dim : *const_cast<ValueInfo *>(info)->shape) {
+      StringRef rest = dim.param;
+      if (sequence && rest.consume_back("+ 1") && rest.trim().contains("past")) {
+        symbols.parse(rest);
+        std::string &text = rewrittenDims.emplace_back((rest.trim() + " + " + *sequence).str());
+        dim.param = text;
+      }
+    }
+  for (const ValueInfo *info : inputs)
+    for (size_t i = 0; i < info->shape->size(); ++i)
+      dimOf(*info, i);
+  for (const auto &[name, value] : options.dims) {
+    std::optional<unsigned> atom;
+    for (auto [number, candidate] : enumerate(symbols.getAtoms()))
+      if (candidate.kind == SymbolTable::Kind::Symbol && candidate.name == name)
+        atom = number;
+    if (!atom || !symbols.bind(*atom, value)) {
+      std::vector<std::string> known;
+      for (const SymbolTable::Atom &candidate : symbols.getAtoms())
+        if (candidate.kind == SymbolTable::Kind::Symbol)
+          known.push_back(candidate.name);
+      return createStringError("--dim=" + name + ": the model has no symbolic size of this name, " +
+                               (known.empty() ? std::string("it has none") : "it has " + join(known, ", ")));
+    }
+  }
+  for (const auto &[name, constant] : options.inputs)
+    if (none_of(model.graph.inputs, [&, &wanted = name](const ValueInfo &info) { return info.name == wanted; })) {
+      std::vector<std::string> known;
+      for (const ValueInfo *info : inputs)
+        known.push_back(info->name.str());
+      return createStringError("--input=" + name + ": the model has no input of this name, it has " +
+                               join(known, ", "));
+    }
+  return Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs and initializers
+//===----------------------------------------------------------------------===//
+
+Value Importer::constantInput(const ValueInfo &info, ArrayRef<Expr> shape, const ConstantInput &constant) {
+  switch (constant.kind) {
+  case ConstantInput::Kind::Ones:
+    return builder->uniform(info.type, shape, 1);
+  case ConstantInput::Kind::Zeros:
+    return builder->uniform(info.type, shape, 0);
+  case ConstantInput::Kind::Arange:
+    if (shape.empty())
+      return builder->uniform(info.type, shape, 0);
+    return builder->iota(info.type, shape, shape.size() - 1);
+  case ConstantInput::Kind::File:
+    break;
+  }
+  std::unique_ptr<Tensor> &tensor = npyTensors[info.name];
+  if (!tensor) {
+    Expected<std::unique_ptr<Tensor>> read = readNpy(constant.path, npyBuffers);
+    if (!read) {
+      builder->fail(toString(read.takeError()));
+      return {};
+    }
+    tensor = std::move(*read);
+  }
+  if (tensor->type != info.type || tensor->dims.size() != shape.size()) {
+    builder->fail("'" + constant.path + "' has " + str(tensor->type) + " elements and rank " +
+                  Twine(tensor->dims.size()) + ", input '" + info.name + "' has " + str(info.type) + " and rank " +
+                  Twine(shape.size()));
+    return {};
+  }
+  for (auto [size, wanted] : zip(tensor->dims, shape))
+    builder->unify(wanted, size);
+  return initializerValue(*tensor);
+}
+
+bool Importer::addInput(const ValueInfo &info, size_t index, Scope &scope) {
+  if (info.kind == ValueInfo::Other || !byteSize(info.type))
+    return error(fileLocation(), "input '" + info.name + "' is not a tensor of numbers, which is not supported");
+  if (!info.shape)
+    return error(fileLocation(),
+                 "input '" + info.name + "' has no shape; run ONNX shape inference, or export with one");
+  Shape shape;
+  for (size_t i = 0; i < info.shape->size(); ++i)
+    shape.push_back(dimOf(info, i));
+  for (const Expr &size : shape)
+    if (!size.isValid() || symbols.sign(size) == Sign::Negative)
+      return error(fileLocation(), "input '" + info.name + "' has the size " + symbols.str(size));
+  auto constant = options.inputs.find(info.name.str());
+  if (constant != options.inputs.end()) {
+    scope[info.name] = constantInput(info, shape, constant->second);
+    if (!builder->error.empty())
+      return error(fileLocation(), builder->error);
+    return !builder->failed();
+  }
+  Block *block = builder->builder.getBlock();
+  Value value =
+      builder->wrap(block->addArgument(builder->tensorType(info.type, shape), builder->location), info.type, shape, {});
+  value.hidden = isFloat(info.type);
+  scope[info.name] = value;
+  inputArguments.push_back({info.name.str(), shape});
+  return true;
+}
+
+Value Importer::initializerValue(const Tensor &tensor) {
+  Value value;
+  value.type = tensor.type;
+  value.shape.assign(tensor.dims.begin(), tensor.dims.end());
+  value.name = tensor.name;
+  int64_t count = tensor.count();
+  bool isParameter =
+      isFloat(tensor.type) && !tensor.dims.empty() && names->kindOf(tensor.name) == ParameterNames::Kind::Parameter;
+  if (!isParameter && count <= (isFloat(tensor.type) ? 1 : TensorBuilder::maxKnown)) {
+    Expected<StringRef> bytes = data->bytes(tensor);
+    if (!bytes) {
+      builder->fail(toString(bytes.takeError()));
+      return {};
+    }
+    return builder->fromKnown(tensor.type, value.shape, decode(tensor.type, *bytes, count));
+  }
+  value.initializer = &tensor;
+  return value;
+}
+
+bool Importer::addInitializers(const Graph &graph, Scope &scope) {
+  for (const Tensor &tensor : graph.initializers) {
+    if (tensor.name.empty())
+      return error(fileLocation(), "an initializer has no name");
+    if (!byteSize(tensor.type))
+      return error(fileLocation(), "initializer '" + tensor.name + "' has elements of " + str(tensor.type) +
+                                       ", which is not supported; dequantize the model");
+    if (!scope.try_emplace(tensor.name, initializerValue(tensor)).second)
+      return error(fileLocation(), "initializer '" + tensor.name + "' is defined twice");
+    if (builder->failed())
+      return error(fileLocation(), builder->error);
+  }
+  return true;
+}
+
+void Importer::countUses(const Graph &graph, StringMap<const Tensor *> &initializers) {
+  for (const Tensor &tensor : graph.initializers)
+    initializers[tensor.name] = &tensor;
+  for (const Node &node : graph.nodes) {
+    for (StringRef input : node.inputs)
+      if (const Tensor *tensor = initializers.lookup(input))
+        ++parameters->uses[tensor];
+    for (const Attribute &attribute : node.attributes)
+      if (attribute.g)
+        countUses(*attribute.g, initializers);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+OwningOpRef<ModuleOp> Importer::build() {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(fileLocation());
+  OpBuilder opBuilder(&context);
+  opBuilder.setInsertionPointToEnd(module->getBody());
+  auto func = func::FuncOp::create(opBuilder, fileLocation(), "model", opBuilder.getFunctionType({}, {}));
+  Block *block = func.addEntryBlock();
+  opBuilder.setInsertionPointToEnd(block);
+
+  builder = std::make_unique<TensorBuilder>(symbols, opBuilder, fileLocation());
+  builder->numberSymbols();
+  builder->materializeInitializer = [](const Value &) -> mlir::Value {
+    llvm_unreachable("operators ask for initializers through their context");
+  };
+  parameters->begin(*builder, *block);
+  inputArguments.clear();
+  unsupportedNodes.clear();
+  missing.clear();
+  scopes.clear();
+  scopes.emplace_back();
+  processed = 0;
+
+  Scope &scope = scopes.back();
+  if (!addInitializers(model.graph, scope))
+    return {};
+  for (auto [index, info] : enumerate(model.graph.inputs)) {
+    // IR 3 lists initializers as inputs, too.
+    if (scope.count(info.name) && !isConstantInput(info.name))
+      continue;
+    if (!addInput(info, index, scope))
+      return {};
+  }
+  std::vector<StringRef> results;
+  for (const ValueInfo &output : model.graph.outputs)
+    results.push_back(output.name);
+  if (results.empty()) {
+    error(fileLocation(), "the graph has no outputs");
+    return {};
+  }
+  if (!processNodes(model.graph.nodes, results, ""))
+    return {};
+  if (!unsupportedNodes.empty()) {
+    reportUnsupported();
+    return {};
+  }
+  SmallVector<mlir::Value> values;
+  static const Node none;
+  for (StringRef name : results) {
+    const Value *value = lookup(name);
+    if (!value) {
+      error(fileLocation(), "output '" + name + "' is not defined");
+      return {};
+    }
+    Value result = *value;
+    if (result.initializer)
+      result.ir = parameters->materialize(none, result);
+    values.push_back(builder->materialize(result));
+  }
+  if (builder->failed()) {
+    if (!builder->restart)
+      error(fileLocation(), builder->error);
+    return {};
+  }
+  func::ReturnOp::create(opBuilder, fileLocation(), values);
+  SmallVector<Type> types(block->getArgumentTypes());
+  func.setType(opBuilder.getFunctionType(types, TypeRange(values)));
+  finish(*module, func);
+  if (failed(verify(*module)))
+    return {};
+  return module;
+}
+
+void Importer::finish(ModuleOp module, func::FuncOp func) {
+  OpBuilder opBuilder(&context);
+  // Merge what several nodes have made alike, then drop what nothing reads, users first.
+  IRRewriter rewriter(&context);
+  DominanceInfo dominance(func);
+  eliminateCommonSubExpressions(rewriter, dominance, func);
+  for (Operation &op : make_early_inc_range(reverse(func.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+
+  if (std::vector<std::string> symbolNames = builder->symbolNames(); !symbolNames.empty()) {
+    SmallVector<StringRef> refs(symbolNames.begin(), symbolNames.end());
+    module->setAttr(tfm::TfmDialect::kSymbolsAttr, opBuilder.getStrArrayAttr(refs));
+    report.symbols = symbolNames;
+  }
+  for (auto [index, input] : enumerate(inputArguments)) {
+    func.setArgAttr(index, tfm::TfmDialect::kInputAttr, opBuilder.getStringAttr(input.first));
+    if (AffineMapAttr map = builder->shapeMap(input.second))
+      func.setArgAttr(index, tfm::TfmDialect::kShapeAttr, map);
+  }
+  for (auto [index, output] : enumerate(model.graph.outputs))
+    func.setResultAttr(index, tfm::TfmDialect::kOutputAttr, opBuilder.getStringAttr(output.name));
+  BitVector unused(func.getNumArguments());
+  for (auto [index, argument] : enumerate(parameters->getArguments())) {
+    unsigned position = inputArguments.size() + index;
+    if (func.getArgument(position).use_empty()) {
+      unused.set(position);
+      continue;
+    }
+    func.setArgAttr(position, tfm::TfmDialect::kParameterAttr, opBuilder.getStringAttr(argument.name));
+    ImportReport::Parameter entry;
+    entry.name = argument.name;
+    entry.initializer = argument.tensor->name.str();
+    raw_string_ostream(entry.shape) << func.getArgument(position).getType();
+    if (Expected<tfm::SourceAttr> source = parameters->source(argument)) {
+      if (*source)
+        func.setArgAttr(position, tfm::TfmDialect::kSourceAttr, *source);
+      else
+        entry.note = "values are not stored as plain bytes, --init=model cannot read them";
+    } else {
+      entry.note = toString(source.takeError());
+    }
+    if (argument.transposed)
+      entry.note += entry.note.empty() ? "stored transposed" : ", stored transposed";
+    if (argument.plus != 0)
+      entry.note += entry.note.empty() ? "stored plus 1" : ", stored plus 1";
+    report.parameters.push_back(entry);
+  }
+  (void)func.eraseArguments(unused);
+}
+
+OwningOpRef<ModuleOp> Importer::run() {
+  context.loadDialect<tfm::TfmDialect, func::FuncDialect, arith::ArithDialect, math::MathDialect>();
+  Expected<Model> read = readModel(options.path);
+  if (!read) {
+    error(fileLocation(), toString(read.takeError()));
+    return {};
+  }
+  model = std::move(*read);
+  data = std::make_unique<TensorData>(model);
+  names = std::make_unique<ParameterNames>(model);
+  report.irVersion = model.irVersion;
+  report.producer = (model.producerName + " " + model.producerVersion).str();
+  for (const OpsetImport &opset : model.opsets)
+    report.opsets += (report.opsets.empty() ? "" : ", ") + (opset.domain.empty() ? "ai.onnx" : opset.domain.str()) +
+                     " " + std::to_string(opset.version);
+  if (Error failure = prepareSymbols()) {
+    error(fileLocation(), toString(std::move(failure)));
+    return {};
+  }
+  // Each attempt but the last has bound one symbol more.
+  for (size_t attempt = 0, limit = symbols.getAtoms().size() + 1; attempt <= limit; ++attempt) {
+    ImportReport fresh;
+    fresh.irVersion = report.irVersion;
+    fresh.producer = report.producer;
+    fresh.opsets = report.opsets;
+    report = fresh;
+    parameters = std::make_unique<Parameters>(model, *data, *names, options.tie, report);
+    StringMap<const Tensor *> initializers;
+    countUses(model.graph, initializers);
+    OwningOpRef<ModuleOp> module = build();
+    if (module || !builder->restart) {
+      report.nodes = processed;
+      return module;
+    }
+  }
+  error(fileLocation(), "the sizes of the model contradict each other");
+  return {};
+}
+
+OwningOpRef<ModuleOp> importOnnx(MLIRContext &context, const ImportOptions &options, ImportReport *report) {
+  ImportReport own;
+  return Importer(context, options, report ? *report : own).run();
+}
+
+} // namespace drover::onnx

@@ -1,0 +1,249 @@
+//===- Parameters.cpp - parameter arguments, ties, constants --------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "Parameters.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace mlir;
+
+namespace drover::onnx {
+
+void Parameters::begin(TensorBuilder &tensorBuilder, Block &entry) {
+  builder = &tensorBuilder;
+  block = &entry;
+  arguments.clear();
+  embeddings.clear();
+  byName.clear();
+}
+
+//===----------------------------------------------------------------------===//
+// What is a parameter
+//===----------------------------------------------------------------------===//
+
+/// A table of cosines or sines: the row of position 0 holds only 0 and one magnitude. Learned rows
+/// never do.
+bool Parameters::looksLikeRope(const Tensor &tensor) const {
+  if (tensor.dims.size() != 2 || tensor.dims[1] == 0 || tensor.dims[0] == 0)
+    return false;
+  Expected<StringRef> bytes = data.bytes(tensor);
+  if (!bytes) {
+    consumeError(bytes.takeError());
+    return false;
+  }
+  Known row = decode(tensor.type, *bytes, tensor.dims[1]);
+  double magnitude = 0;
+  for (double value : row.floats)
+    magnitude = std::max(magnitude, std::fabs(value));
+  // All zeros may be a padding row of a learned table: look at the next one, too.
+  if (magnitude == 0) {
+    if (tensor.dims[0] < 2)
+      return false;
+    unsigned size = byteSize(tensor.type);
+    Known next = decode(tensor.type, bytes->drop_front(tensor.dims[1] * size), tensor.dims[1]);
+    return std::fabs(next.floats.front() - std::sin(1.0)) < 1e-3;
+  }
+  return all_of(row.floats, [&](double value) { return value == 0 || value == magnitude; });
+}
+
+bool Parameters::isParameter(const Value &value, Role role) const {
+  const Tensor *tensor = value.initializer;
+  if (!tensor || !isFloat(tensor->type))
+    return false;
+  ParameterNames::Kind kind = names.kindOf(value.name);
+  if (kind != ParameterNames::Kind::Unknown)
+    return kind == ParameterNames::Kind::Parameter;
+  switch (role) {
+  case Role::Embedding:
+    return tensor->dims.size() == 2 && !looksLikeRope(*tensor);
+  case Role::Linear:
+    return tensor->dims.size() == 2;
+  case Role::NormWeight:
+  case Role::Bias:
+    return tensor->dims.size() == 1 && tensor->dims[0] > 1;
+  case Role::Other:
+    return false;
+  }
+  return false;
+}
+
+/// A float32 tensor in a model of 16-bit weights is a folded cast, not a folded sum.
+bool Parameters::isDowncast(const Tensor &tensor) const {
+  return tensor.type == ElemType::Float && any_of(model.graph.initializers, [](const Tensor &other) {
+           return byteSize(other.type) == 2 && isFloat(other.type) && other.dims.size() == 2;
+         });
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+mlir::Value Parameters::argument(StringRef name, const Tensor &tensor, bool transposed, double plus) {
+  Shape shape(tensor.dims.begin(), tensor.dims.end());
+  if (transposed)
+    std::swap(shape[0], shape[1]);
+  std::string unique = name.str();
+  for (unsigned suffix = 1;; ++suffix) {
+    auto found = byName.find(unique);
+    if (found == byName.end())
+      break;
+    const Argument &existing = arguments[found->second];
+    if (existing.tensor == &tensor && existing.transposed == transposed)
+      return existing.value;
+    // Two parameters of one name: the same module used twice, or a name that could not be recovered.
+    if (existing.transposed == transposed && existing.tensor->type == tensor.type &&
+        existing.tensor->dims == tensor.dims && sameBits(*existing.tensor, tensor, false))
+      return existing.value;
+    unique = (name + "." + Twine(suffix)).str();
+    report.remarks.push_back("two different parameters are called '" + name.str() + "'; one is '" + unique + "' here");
+  }
+  mlir::Value value = block->addArgument(builder->tensorType(tensor.type, shape), builder->location);
+  byName[unique] = arguments.size();
+  arguments.push_back({unique, &tensor, transposed, plus, value});
+  return value;
+}
+
+bool Parameters::sameBits(const Tensor &a, const Tensor &b, bool transposed) {
+  Expected<StringRef> x = data.bytes(a), y = data.bytes(b);
+  if (!x || !y) {
+    consumeError(x.takeError());
+    consumeError(y.takeError());
+    return false;
+  }
+  if (!transposed)
+    return *x == *y;
+  int64_t rows = a.dims[0], columns = a.dims[1], size = byteSize(a.type);
+  // In tiles, so that a large table is read about once.
+  constexpr int64_t tile = 64;
+  for (int64_t r0 = 0; r0 < rows; r0 += tile)
+    for (int64_t c0 = 0; c0 < columns; c0 += tile)
+      for (int64_t r = r0, re = std::min(rows, r0 + tile); r < re; ++r)
+        for (int64_t c = c0, ce = std::min(columns, c0 + tile); c < ce; ++c)
+          if (std::memcmp(x->data() + (r * columns + c) * size, y->data() + (c * rows + r) * size, size) != 0)
+            return false;
+  return true;
+}
+
+const Parameters::Argument *Parameters::tiedEmbedding(const Tensor &tensor, bool &transposed) {
+  for (size_t index : embeddings) {
+    const Argument &embedding = arguments[index];
+    const Tensor &table = *embedding.tensor;
+    if (table.type != tensor.type || tensor.dims.size() != 2)
+      continue;
+    bool straight = table.dims == tensor.dims,
+         crossed = table.dims[0] == tensor.dims[1] && table.dims[1] == tensor.dims[0];
+    if (&table == &tensor || (straight && sameBits(table, tensor, false))) {
+      transposed = false;
+      return &embedding;
+    }
+    if (crossed && sameBits(table, tensor, true)) {
+      transposed = true;
+      return &embedding;
+    }
+  }
+  return nullptr;
+}
+
+Value Parameters::get(const Node &node, const Value &value, Role role, bool *inOut) {
+  const Tensor &tensor = *value.initializer;
+  ParameterNames::Name name = names.nameFor(node, value.name, role, uses.lookup(&tensor) > 1);
+  // How the tensor is stored relative to the value: a Linear's value is used as [in, out] by MatMul.
+  bool isMatrix = tensor.dims.size() == 2;
+  bool foldedTranspose = role == Role::Linear && isMatrix && name.folded && inOut && *inOut && !value.transposed;
+  double plus =
+      role == Role::NormWeight && name.folded && !name.direct && value.name != name.text && !isDowncast(tensor) ? 1.0
+                                                                                                                : 0.0;
+  bool crossed = false;
+  const Argument *tied = role == Role::Linear && tie ? tiedEmbedding(tensor, crossed) : nullptr;
+  mlir::Value ir;
+  // `stored`: the argument's shape is the tensor's with its sizes exchanged.
+  bool exchanged = foldedTranspose;
+  if (tied) {
+    ir = tied->value;
+    exchanged = crossed != tied->transposed;
+    if (name.text != tied->name &&
+        none_of(report.ties, [&](const ImportReport::Tie &t) { return t.with == name.text; }))
+      report.ties.push_back({tied->name, name.text});
+  } else {
+    ir = argument(name.text, tensor, foldedTranspose, plus);
+    if (role == Role::Embedding && !is_contained(embeddings, byName.lookup(name.text)))
+      embeddings.push_back(byName.lookup(name.text));
+  }
+  Value result = value;
+  result.initializer = nullptr;
+  result.known = nullptr;
+  result.ir = ir;
+  result.hidden = true;
+  result.transposed = false;
+  // The argument holds what the model's file would: the graph adds what the exporter had folded in.
+  if (plus != 0)
+    return builder->add(result, builder->number(result, plus));
+  bool flip = exchanged != value.transposed;
+  if (inOut) {
+    // The caller wants the argument itself and is told how to read it.
+    if (flip) {
+      std::swap(result.shape[0], result.shape[1]);
+      *inOut = !*inOut;
+    }
+    return result;
+  }
+  if (!flip)
+    return result;
+  std::swap(result.shape[0], result.shape[1]);
+  return builder->transpose(result, {1, 0});
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+/// Elements by value where they are few; a blob beside the program where they are many.
+static ElementsAttr elementsAttr(RankedTensorType type, const Tensor &tensor, StringRef bytes) {
+  constexpr size_t maxInline = 1 << 20;
+  if (tensor.type == ElemType::Bool) {
+    SmallVector<bool> values;
+    for (char byte : bytes)
+      values.push_back(byte != 0);
+    return DenseElementsAttr::get(type, ArrayRef<bool>(values));
+  }
+  if (bytes.size() <= maxInline)
+    return DenseElementsAttr::getFromRawBuffer(type, ArrayRef<char>(bytes.data(), bytes.size()));
+  return DenseResourceElementsAttr::get(
+      type, "onnx_constant",
+      HeapAsmResourceBlob::allocateAndCopyWithAlign(ArrayRef<char>(bytes.data(), bytes.size()), 64));
+}
+
+mlir::Value Parameters::materialize(const Node &node, const Value &value) {
+  const Tensor &tensor = *value.initializer;
+  if (isParameter(value, Role::Other) && !tensor.dims.empty())
+    return builder->materialize(get(node, value, Role::Other));
+  Expected<StringRef> bytes = data.bytes(tensor);
+  if (!bytes) {
+    builder->fail(toString(bytes.takeError()));
+    return builder->materialize(builder->scalar(ElemType::Int64, 0));
+  }
+  if (isFloat(tensor.type) && tensor.count() > 1 &&
+      none_of(report.constants, [&](const auto &entry) { return entry.first == tensor.name; }))
+    report.constants.emplace_back(tensor.name.str(), "used by '" + node.name.str() + "' (" + node.opType.str() + ")");
+  Value plain;
+  plain.type = tensor.type;
+  plain.shape.assign(tensor.dims.begin(), tensor.dims.end());
+  plain.ir = arith::ConstantOp::create(builder->builder, builder->location,
+                                       elementsAttr(builder->tensorType(plain), tensor, *bytes));
+  return builder->materialize(value.transposed ? builder->transpose(plain, {1, 0}) : plain);
+}
+
+Expected<tfm::SourceAttr> Parameters::source(const Argument &argument) {
+  Expected<std::optional<DataRange>> range = data.range(*argument.tensor);
+  if (!range)
+    return range.takeError();
+  if (!*range)
+    return tfm::SourceAttr();
+  return tfm::SourceAttr::get(builder->builder.getContext(), (*range)->file, (*range)->offset, (*range)->bytes,
+                              builder->elementType(argument.tensor->type), argument.transposed, APFloat(argument.plus));
+}
+
+} // namespace drover::onnx

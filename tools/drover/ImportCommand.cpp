@@ -1,0 +1,51 @@
+//===- ImportCommand.cpp - drover import ----------------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "ModelOptions.h"
+#include "Subcommands.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace llvm;
+
+namespace drover::tool {
+namespace {
+cl::SubCommand command("import", "read a model and write its tfm program");
+ModelOptions modelOptions(command);
+cl::opt<std::string> outputFile("o", cl::desc("where to write the program"), cl::value_desc("FILE.mlir"), cl::init("-"),
+                                cl::sub(command));
+cl::opt<bool> printReport("report",
+                          cl::desc("print what was imported (parameters, ties, symbolic sizes) to standard error"),
+                          cl::sub(command));
+
+int run() {
+  std::optional<onnx::ImportOptions> options = modelOptions.importOptions();
+  if (!options)
+    return 1;
+  mlir::MLIRContext context;
+  DiagnosticPrinter printer(context);
+  onnx::ImportReport report;
+  mlir::OwningOpRef<mlir::ModuleOp> module = onnx::importOnnx(context, *options, &report);
+  if (!module)
+    return 1;
+  std::string message;
+  std::unique_ptr<ToolOutputFile> output = mlir::openOutputFile(outputFile, &message);
+  if (!output) {
+    WithColor::error(errs(), "drover") << message << '\n';
+    return 1;
+  }
+  module->print(output->os());
+  output->os() << '\n';
+  output->keep();
+  if (printReport)
+    report.print(errs());
+  return 0;
+}
+} // namespace
+
+Subcommand importCommand() { return {command, run}; }
+
+} // namespace drover::tool
