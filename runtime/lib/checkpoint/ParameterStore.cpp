@@ -82,9 +82,8 @@ static std::string folderOf(const std::string &path) {
 static void initializeFromModel(const Program &program, const std::string &moved, const ParameterMemory &memory) {
   for (const ParameterInfo &parameter : program.parameters)
     if (!parameter.source)
-      fail("--init=model: the program was compiled from a ", program.modelKind.empty() ? "model" : program.modelKind,
-           " without weights (parameter '", parameter.name,
-           "' has none), expected --init=random, FILE.safetensors or INDEX.json");
+      fail("--init=model: the model that was compiled has no weights (parameter '", parameter.name,
+           "' has no source), expected --init=random, FILE.safetensors or INDEX.json");
   const std::string &path = moved.empty() ? program.modelFile : moved;
   std::map<std::string, std::unique_ptr<MappedFile>> files;
   auto open = [&](const std::string &name) -> const MappedFile & {

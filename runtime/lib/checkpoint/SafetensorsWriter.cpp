@@ -64,8 +64,10 @@ static std::vector<std::vector<TensorToStore>> splitIntoShards(const std::vector
   return shards;
 }
 
+bool isTensorFile(const std::string &path) { return endsWith(path, ".safetensors"); }
+
 void writeTensors(const std::string &path, std::vector<TensorToStore> tensors, uint64_t shardBytes) {
-  if (endsWith(path, ".safetensors"))
+  if (isTensorFile(path))
     return writeSafetensors(path, std::move(tensors));
   std::error_code code;
   std::filesystem::create_directories(path, code);

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -62,6 +63,16 @@ void AtomicFile::commit() {
     ::fsync(directory);
     ::close(directory);
   }
+}
+
+void checkCanCreateFile(const std::string &path) { AtomicFile probe(path); }
+
+void checkCanCreateFilesIn(const std::string &folder) {
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code)
+    fail(folder, ": cannot create the folder: ", code.message());
+  checkCanCreateFile(folder + "/probe");
 }
 
 } // namespace drover::rt

@@ -164,7 +164,6 @@ void Program::readMetadata(const char *text, uint64_t bytes) {
   if (json.has("model")) {
     modelFile = json.at("model").textOr("file", "");
     modelSha256 = json.at("model").textOr("sha256", "");
-    modelKind = json.at("model").textOr("kind", "");
   }
   tokensPerMicrobatch = json.integerOr("tokens_per_microbatch", 0);
   flopsPerToken = json.has("flops_per_token") ? json.at("flops_per_token").number() : 0;

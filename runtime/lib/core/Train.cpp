@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "drover/rt/atomic_file.h"
 #include "drover/rt/batch_loader.h"
 #include "drover/rt/error.h"
 #include "drover/rt/executable.h"
@@ -26,6 +27,7 @@ public:
 
 private:
   void checkBatches() const;
+  void checkTargets() const;
   const BatchInfo &batchOf(int64_t step) const;
   StepOutcome runStep(int64_t step, const BatchInfo &batch, int64_t labels);
   void report(int64_t step, const StepOutcome &outcome, int64_t labels, double seconds);
@@ -58,6 +60,7 @@ Trainer::Trainer(const Program &program, const TrainOptions &options)
       trace(options.trace.empty() ? nullptr : std::make_unique<TraceWriter>(options.trace, 0)),
       interpreter(program, &pool, recorder, trace.get()), log(options.log) {
   checkBatches();
+  checkTargets();
   ParameterMemory memory{{}, DROVER_F32};
   for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
     memory.buckets.push_back(interpreter.bucketMemory(program.batches[0], int64_t(bucket), Space::Master));
@@ -73,6 +76,18 @@ void Trainer::checkBatches() const {
     check("global-batch", options.globalBatch);
   for (const auto &[step, size] : options.batchRamp)
     check("batch-ramp", size);
+}
+
+/// What is written at the end must be possible at the start.
+void Trainer::checkTargets() const {
+  for (const std::string &path : {options.saveWeights, options.saveGradients}) {
+    if (path.empty())
+      continue;
+    if (isTensorFile(path))
+      checkCanCreateFile(path);
+    else
+      checkCanCreateFilesIn(path);
+  }
 }
 
 const BatchInfo &Trainer::batchOf(int64_t step) const {

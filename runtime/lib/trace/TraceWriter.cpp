@@ -33,7 +33,13 @@ void TraceWriter::event(Track track, const std::string &name, int64_t startNs, i
        << times << ", \"args\": {" << arguments << "}}";
 }
 
+TraceWriter::~TraceWriter() {
+  if (!finished)
+    file << "\n]}\n";
+}
+
 void TraceWriter::finish() {
+  finished = true;
   file << "\n]}\n";
   file.close();
   if (!file)

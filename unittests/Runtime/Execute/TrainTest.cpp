@@ -376,7 +376,8 @@ TEST(Train, BatchRampChangesTheGlobalBatch) {
   EXPECT_EQ(run.rows[1]["tokens"], 2 * 2 * length);
   EXPECT_EQ(run.rows[3]["tokens"], (2 * 2 + 2 * 8) * length);
   options.batchRamp = {{3, 4}};
-  Program program(ToyProgram(toy).program());
+  ToyProgram built(toy);
+  Program program(built.program());
   expectError([&] { train(program, options); },
               "--batch-ramp: global batch 4 is not compiled in, expected one of 2, 8");
 }
@@ -395,11 +396,26 @@ TEST(Train, TraceIsValidJson) {
   EXPECT_EQ(actions, 2 * int64_t(toy.actions.size()));
 }
 
+TEST(Train, TargetsThatCannotBeWrittenAreErrorsAtTheStart) {
+  TemporaryFolder folder;
+  TrainOptions options = optionsOf(folder, Setting());
+  ToyProgram toy;
+  Program program(toy.program());
+  options.saveWeights = folder.path("none/w.safetensors");
+  expectError([&] { train(program, options); }, "none/w.safetensors: cannot create");
+  options.saveWeights = folder.path("log.jsonl/w");
+  expectError([&] { train(program, options); }, "log.jsonl/w: cannot create the folder");
+  options.saveWeights = "";
+  options.log = folder.path("none/log.jsonl");
+  expectError([&] { train(program, options); }, "none/log.jsonl: cannot create");
+}
+
 TEST(Train, RefusesOtherRanks) {
   TemporaryFolder folder;
   TrainOptions options = optionsOf(folder, Setting());
   options.ranks = 2;
-  Program program(ToyProgram().program());
+  ToyProgram toy;
+  Program program(toy.program());
   expectError([&] { train(program, options); }, "--ranks=2: the program was compiled for 1");
 }
 

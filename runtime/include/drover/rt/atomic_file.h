@@ -31,6 +31,11 @@ private:
   int descriptor = -1;
 };
 
+/// Throws Error where a file (or a folder of files) cannot be made at this path, so that hours of work are not lost
+/// at the end.
+void checkCanCreateFile(const std::string &path);
+void checkCanCreateFilesIn(const std::string &folder);
+
 } // namespace drover::rt
 
 #endif // DROVER_RT_ATOMIC_FILE_H

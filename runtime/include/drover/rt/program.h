@@ -141,7 +141,7 @@ public:
   std::string task, optimizer, mask, hash;
   DType computeDType = DROVER_F32;
   int64_t ranks = 1;
-  std::string modelFile, modelSha256, modelKind;
+  std::string modelFile, modelSha256;
   int64_t tokensPerMicrobatch = 0, vocabulary = 0, inputBytes = 0, outputBytes = 0;
   double flopsPerToken = 0;
   std::vector<TensorInfo> inputs, outputs;

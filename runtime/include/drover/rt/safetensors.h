@@ -65,8 +65,9 @@ struct TensorToStore {
 /// Writes one file, atomically. Throws Error.
 void writeSafetensors(const std::string &path, std::vector<TensorToStore> tensors);
 
-/// Writes a file where `path` ends in .safetensors, else a folder of shards of at most `shardBytes` (but for a larger
-/// tensor) with model.safetensors.index.json, which is written last.
+/// Writes a file where `path` ends in .safetensors (isTensorFile), else a folder of shards of at most `shardBytes` (but
+/// for a larger tensor) with model.safetensors.index.json, which is written last.
+bool isTensorFile(const std::string &path);
 void writeTensors(const std::string &path, std::vector<TensorToStore> tensors, uint64_t shardBytes = 5000000000);
 
 } // namespace drover::rt

@@ -19,6 +19,7 @@ public:
 
   /// Throws Error where the file cannot be made.
   TraceWriter(const std::string &path, int rank);
+  ~TraceWriter(); // ends the file where finish() did not, without a word on failure
 
   /// `arguments` is the inside of a JSON object.
   void event(Track track, const std::string &name, int64_t startNs, int64_t endNs, const std::string &arguments);
@@ -29,6 +30,7 @@ private:
   std::ofstream file;
   int rank;
   int64_t originNs;
+  bool finished = false;
 };
 
 } // namespace drover::rt
