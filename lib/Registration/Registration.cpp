@@ -3,9 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Registration.h"
+#include "drover/Conversion/RtToLLVM/RtToLLVM.h"
+#include "drover/Conversion/TfmToRt/TfmToRt.h"
+#include "drover/Dialect/Rt/IR/Rt.h"
 #include "drover/Dialect/Tfm/IR/Gradients.h"
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
+#include "drover/Target/Host/Host.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -13,12 +17,16 @@
 void drover::registerAllDialects(mlir::DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
+  registry.insert<rt::RtDialect>();
   registry.insert<tfm::TfmDialect>();
   tfm::registerUpstreamGradients(registry);
 }
 
 void drover::registerAllPasses() {
   mlir::registerAllPasses();
+  host::registerHostPipelines();
+  registerRtToLLVMPasses();
+  registerTfmToRtPasses();
   tfm::registerTfmPasses();
   tfm::registerTfmPipelines();
 }

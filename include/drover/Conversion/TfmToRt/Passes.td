@@ -1,0 +1,28 @@
+#ifndef DROVER_CONVERSION_TFMTORT_PASSES
+#define DROVER_CONVERSION_TFMTORT_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ConvertTfmToRt : Pass<"convert-tfm-to-rt", "mlir::ModuleOp"> {
+  let summary = "bodies on tensors to kernels and library calls on memrefs";
+  let description = [{
+    Each function with `tfm.body` becomes a function on flat memrefs (operands, results that are not in
+    place, workspace, call) whose block launches kernels and calls the runtime (docs/host-lowering.md).
+    `@microbatch` is erased: the step program calls the bodies from here on.
+    Expects: straight-line `tfm`, `arith` and `math` on static tensors; rank 1 and dynamic in flat bodies.
+    Guarantees: no tensor is left in a body; results do not depend on the number of threads.
+    Does not check: that ids and labels lie within the sizes they index.
+  }];
+  let options = [
+    Option<"lanes", "lanes", "unsigned", "16", "elements of a vector in kernels">
+  ];
+  let statistics = [
+    Statistic<"numBodies", "bodies", "bodies converted">,
+    Statistic<"numKernels", "kernels", "kernel launches emitted">
+  ];
+  let dependentDialects = ["::drover::rt::RtDialect", "::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
+                           "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+#endif // DROVER_CONVERSION_TFMTORT_PASSES

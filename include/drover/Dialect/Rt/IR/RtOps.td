@@ -1,0 +1,254 @@
+#ifndef DROVER_DIALECT_RT_IR_RTOPS
+#define DROVER_DIALECT_RT_IR_RTOPS
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Rt_Dialect : Dialect {
+  let name = "rt";
+  let cppNamespace = "::drover::rt";
+  let summary = "compiled bodies: buffers, kernels over index ranges, library calls";
+  let description = [{
+    A body after `convert-tfm-to-rt`: one function on memrefs whose block is a list of kernel launches and
+    library calls, in order. The operations are the functions of the runtime's C ABI
+    (runtime/include/drover/rt/abi.h), one to one; layouts are in the memref types. docs/host-lowering.md.
+  }];
+  let useDefaultTypePrinterParser = 1;
+  let extraClassDeclaration = [{
+    void registerTypes();
+    /// Function attribute (unit): a body, with the ABI of docs/body-abi.md once lowered.
+    static constexpr ::llvm::StringLiteral kBodyAttr = "rt.body";
+    /// Function attribute (unit): a kernel over [begin, end), its first two arguments.
+    static constexpr ::llvm::StringLiteral kKernelAttr = "rt.kernel";
+    /// Function attributes of a lowered body (docs/body-abi.md).
+    static constexpr ::llvm::StringLiteral kWorkspaceAttr = "drover.workspace_bytes";
+    static constexpr ::llvm::StringLiteral kFlopsAttr = "drover.flops";
+    static constexpr ::llvm::StringLiteral kBytesAttr = "drover.bytes";
+  }];
+}
+
+def Rt_CallType : TypeDef<Rt_Dialect, "Call"> {
+  let mnemonic = "call";
+  let summary = "the context of one body call (drover_call)";
+}
+
+def Rt_Store : I32EnumAttr<"Store", "how a result meets what its memory holds", [
+    I32EnumAttrCase<"Overwrite", 0, "overwrite">,
+    I32EnumAttrCase<"Add", 1, "add">,
+    // Add where the call says that the accumulators hold earlier microbatches, else Overwrite
+    I32EnumAttrCase<"Accumulate", 2, "accumulate">
+  ]> {
+  let cppNamespace = "::drover::rt";
+}
+
+def Rt_Causal : I32EnumAttr<"Causal", "alignment of a causal mask", [
+    I32EnumAttrCase<"None", 0, "none">,
+    I32EnumAttrCase<"TopLeft", 1, "top_left">,
+    I32EnumAttrCase<"BottomRight", 2, "bottom_right">
+  ]> {
+  let cppNamespace = "::drover::rt";
+}
+
+class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<Rt_Dialect, mnemonic, traits>;
+
+// Memory is read and written through pointers that the runtime gets: conservative effects.
+class Rt_RuntimeOp<string mnemonic, list<Trait> traits = []>
+    : Rt_Op<mnemonic, !listconcat([MemoryEffects<[MemRead, MemWrite]>], traits)> {
+  let hasVerifier = 1;
+}
+
+def Rt_FloatBuffer : StridedMemRefOf<[F32, BF16, F16, F64]>;
+def Rt_IdBuffer : StridedMemRefOf<[I32, I64]>;
+def Rt_Workspace : MemRefRankOf<[I8], [1]>;
+
+def Rt_CallSizeOp : Rt_Op<"call_size", [Pure]> {
+  let summary = "the number of elements of a flat body";
+  let description = [{
+    `drover_call.size`.
+
+    Example:
+    ```mlir
+    func.func private @f(%call: !rt.call) -> index {
+      %0 = rt.call_size %call
+      return %0 : index
+    }
+    ```
+  }];
+  let arguments = (ins Rt_CallType:$call);
+  let results = (outs Index:$size);
+  let assemblyFormat = "$call attr-dict";
+}
+
+def Rt_CallAccumulatesOp : Rt_Op<"call_accumulates", [Pure]> {
+  let summary = "true where the accumulators hold earlier microbatches' sums";
+  let description = [{
+    `drover_call.accumulate`.
+
+    Example:
+    ```mlir
+    func.func private @f(%call: !rt.call) -> i1 {
+      %0 = rt.call_accumulates %call
+      return %0 : i1
+    }
+    ```
+  }];
+  let arguments = (ins Rt_CallType:$call);
+  let results = (outs I1:$accumulates);
+  let assemblyFormat = "$call attr-dict";
+}
+
+def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                                   MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "run a kernel over the indices [0, count)";
+  let description = [{
+    `drover_rt_parallel_for`: the pool's threads run the kernel over blocks of at least `grain` indices.
+    The kernel's result must not depend on how the range is cut.
+
+    C1: `kernel` names a function with the attribute `rt.kernel`.
+    C2: its arguments are two indices and then `operands`; it has no results.
+    C3: `grain` is positive.
+
+    Example:
+    ```mlir
+    func.func private @k(%begin: index, %end: index, %x: memref<64xf32>) attributes {rt.kernel} {
+      return
+    }
+    func.func private @f(%call: !rt.call, %x: memref<64xf32>) {
+      %n = arith.constant 4 : index
+      rt.launch %call @k count %n grain 1 (%x) : memref<64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Rt_CallType:$call, FlatSymbolRefAttr:$kernel, Index:$count, I64Attr:$grain,
+                       Variadic<AnyType>:$kernel_operands);
+  let assemblyFormat = [{
+    $call $kernel `count` $count `grain` $grain `(` $kernel_operands `)` attr-dict (`:` type($kernel_operands)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Rt_MatmulOp : Rt_RuntimeOp<"matmul"> {
+  let summary = "matrix product by the tuned library";
+  let description = [{
+    `drover_rt_matmul`: result (store) lhs * rhs, where `trans_lhs` says that lhs is stored [k, m] and
+    `trans_rhs` that rhs is stored [n, k]. With rank 3 the first dimension is the batch.
+
+    C1: the three have one rank, 2 or 3, and a unit stride in the last dimension.
+    C2: the sizes agree.
+    C3: lhs and rhs have one element type, f32 or bf16; the result's is f32 or bf16.
+
+    Example:
+    ```mlir
+    func.func private @f(%call: !rt.call, %x: memref<16x64xf32>, %w: memref<176x64xf32>, %y: memref<16x176xf32>) {
+      rt.matmul %call %x, %w into %y overwrite {trans_rhs} : memref<16x64xf32>, memref<176x64xf32>, memref<16x176xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Rt_CallType:$call, Rt_FloatBuffer:$lhs, Rt_FloatBuffer:$rhs, Rt_FloatBuffer:$result,
+                       Rt_Store:$store, UnitAttr:$trans_lhs, UnitAttr:$trans_rhs);
+  let assemblyFormat = [{
+    $call $lhs `,` $rhs `into` $result $store attr-dict `:` type($lhs) `,` type($rhs) `,` type($result)
+  }];
+}
+
+class Rt_AttentionBase<string mnemonic> : Rt_RuntimeOp<mnemonic, [AttrSizedOperandSegments]> {
+  dag masks = (ins Optional<AnyStridedMemRef>:$mask, Optional<AnyStridedMemRef>:$key_mask,
+                   Optional<Rt_IdBuffer>:$documents);
+  dag settings = (ins I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale, Rt_Causal:$causal,
+                      OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
+                      OptionalAttr<DenseF32ArrayAttr>:$alibi_slopes);
+}
+
+def Rt_AttentionOp : Rt_AttentionBase<"attention"> {
+  let summary = "scaled dot-product attention by the runtime";
+  let description = [{
+    `drover_rt_attention`; semantics and shapes of `tfm.attention`. Rows may be strided, so that the
+    slices of a packed projection are read in place. `mask` has size 1 where it is broadcast.
+
+    C1: query, key, value and result have rank 3, one element type (f32 or bf16), a unit stride in the
+        last dimension, and a batch stride that is the length times the row stride.
+    C2: log_sum_exp is contiguous f32.
+
+    Example:
+    ```mlir
+    func.func private @f(%call: !rt.call, %q: memref<2x8x64xf32>, %k: memref<2x8x16xf32>, %o: memref<2x8x64xf32>,
+                         %l: memref<2x8x8xf32>, %ws: memref<512xi8>) {
+      rt.attention %call %q, %k, %k into %o, %l workspace %ws {causal = 1 : i32, num_heads = 8 : i64, num_kv_heads = 2 : i64, scale = 0.125 : f64}
+        : memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<2x8x64xf32>, memref<2x8x8xf32>, memref<512xi8>
+      return
+    }
+    ```
+  }];
+  let arguments = !con((ins Rt_CallType:$call, Rt_FloatBuffer:$query, Rt_FloatBuffer:$key, Rt_FloatBuffer:$value),
+                       masks,
+                       (ins Rt_FloatBuffer:$result, Rt_FloatBuffer:$log_sum_exp, Rt_Workspace:$workspace), settings);
+  let assemblyFormat = [{
+    $call $query `,` $key `,` $value (`mask` $mask^ `:` type($mask))? (`key_mask` $key_mask^ `:` type($key_mask))?
+    (`documents` $documents^ `:` type($documents))? `into` $result `,` $log_sum_exp `workspace` $workspace attr-dict
+    `:` type($query) `,` type($key) `,` type($value) `,` type($result) `,` type($log_sum_exp) `,` type($workspace)
+  }];
+}
+
+def Rt_AttentionGradOp : Rt_AttentionBase<"attention_grad"> {
+  let summary = "gradients of attention by the runtime";
+  let description = [{
+    `drover_rt_attention_grad`; semantics and shapes of `tfm.attention_grad`.
+
+    C1: the constraints of `rt.attention`; query_grad has the element type of query, key_grad and
+        value_grad one of their own (f32 or bf16).
+
+    Example:
+    ```mlir
+    func.func private @f(%call: !rt.call, %q: memref<2x8x64xf32>, %k: memref<2x8x16xf32>, %l: memref<2x8x8xf32>,
+                         %ws: memref<512xi8>) {
+      rt.attention_grad %call %q, %k, %k, %q, %l, %q into %q, %k, %k workspace %ws {causal = 0 : i32, num_heads = 8 : i64, num_kv_heads = 2 : i64, scale = 0.125 : f64}
+        : memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<2x8x64xf32>, memref<2x8x8xf32>, memref<2x8x64xf32>, memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<512xi8>
+      return
+    }
+    ```
+  }];
+  let arguments = !con((ins Rt_CallType:$call, Rt_FloatBuffer:$query, Rt_FloatBuffer:$key, Rt_FloatBuffer:$value,
+                            Rt_FloatBuffer:$result, Rt_FloatBuffer:$log_sum_exp, Rt_FloatBuffer:$gradient),
+                       masks,
+                       (ins Rt_FloatBuffer:$query_grad, Rt_FloatBuffer:$key_grad, Rt_FloatBuffer:$value_grad,
+                            Rt_Workspace:$workspace), settings);
+  let assemblyFormat = [{
+    $call $query `,` $key `,` $value `,` $result `,` $log_sum_exp `,` $gradient (`mask` $mask^ `:` type($mask))?
+    (`key_mask` $key_mask^ `:` type($key_mask))? (`documents` $documents^ `:` type($documents))?
+    `into` $query_grad `,` $key_grad `,` $value_grad `workspace` $workspace attr-dict
+    `:` type($query) `,` type($key) `,` type($value) `,` type($result) `,` type($log_sum_exp) `,` type($gradient)
+    `,` type($query_grad) `,` type($key_grad) `,` type($value_grad) `,` type($workspace)
+  }];
+}
+
+def Rt_EmbeddingGradOp : Rt_RuntimeOp<"embedding_grad"> {
+  let summary = "gradient of an embedding table by the runtime";
+  let description = [{
+    `drover_rt_embedding_grad`: table[v, :] (store) the sum in position order of gradient[p, :] with
+    ids[p] = v.
+
+    C1: ids has rank 1, gradient and table rank 2; all are contiguous; table is f32.
+    C2: the sizes agree.
+
+    Example:
+    ```mlir
+    func.func private @f(%call: !rt.call, %ids: memref<16xi64>, %dy: memref<16x64xf32>, %dt: memref<256x64xf32>) {
+      rt.embedding_grad %call %ids, %dy into %dt accumulate : memref<16xi64>, memref<16x64xf32>, memref<256x64xf32>
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Rt_CallType:$call, Rt_IdBuffer:$ids, Rt_FloatBuffer:$gradient, Rt_FloatBuffer:$table,
+                       Rt_Store:$store);
+  let assemblyFormat = [{
+    $call $ids `,` $gradient `into` $table $store attr-dict `:` type($ids) `,` type($gradient) `,` type($table)
+  }];
+}
+
+#endif // DROVER_DIALECT_RT_IR_RTOPS

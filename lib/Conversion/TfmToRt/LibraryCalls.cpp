@@ -1,0 +1,227 @@
+//===- LibraryCalls.cpp - matmuls, attention, embedding ---------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "LibraryCalls.h"
+#include "drover/rt/abi.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace drover;
+using namespace drover::lower;
+
+static bool isComputeType(Type type) { return type.isF32() || type.isBF16(); }
+
+bool lower::isMatmul(Operation *op) { return isa<tfm::LinearOp, tfm::LinearWeightGradOp, tfm::MatmulOp>(op); }
+
+bool lower::isLibraryCall(Operation *op) {
+  if (isMatmul(op))
+    return isComputeType(elementTypeOf(op->getOperand(0))) &&
+           elementTypeOf(op->getOperand(0)) == elementTypeOf(op->getOperand(1)) &&
+           isComputeType(elementTypeOf(op->getResult(0)));
+  return isa<tfm::AttentionOp, tfm::AttentionGradOp, tfm::EmbeddingGradOp>(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Matmuls
+//===----------------------------------------------------------------------===//
+
+/// Joins the leading dimensions of a view to rows.
+static std::optional<View> asRows(const View &view) {
+  std::optional<int64_t> stride = rowStride(view);
+  if (!stride)
+    return std::nullopt;
+  View rows{view.root, view.offset, {}, {}};
+  rows.shape = {product(ArrayRef(view.shape).drop_back()), view.shape.back()};
+  rows.strides = {*stride, view.strides.back()};
+  return rows;
+}
+
+std::optional<MatmulViews> lower::matmulViews(Operation *op, View lhs, View rhs, View result) {
+  MatmulViews views;
+  if (auto matmul = dyn_cast<tfm::MatmulOp>(op)) {
+    views = {lhs, rhs, result, matmul.getTransposeLhs(), matmul.getTransposeRhs()};
+  } else {
+    std::optional<View> left = asRows(lhs), to = asRows(result);
+    if (auto linear = dyn_cast<tfm::LinearOp>(op)) {
+      if (!left || !to)
+        return std::nullopt;
+      return views = {*left, rhs, *to, false, !linear.getInOut()};
+    }
+    // weight_grad[n, k]: gradient^T input; the other way round with in_out.
+    std::optional<View> right = asRows(rhs);
+    if (!left || !right || !to)
+      return std::nullopt;
+    if (!cast<tfm::LinearWeightGradOp>(op).getInOut())
+      std::swap(left, right);
+    views = {*left, *right, *to, true, false};
+  }
+  return views;
+}
+
+/// A memref of the stored matrix; `transposed` becomes its orientation against [rows, cols] of the product.
+static Value matrixOperand(BodyEmitter &emitter, const View &view, bool &transposed, int64_t batch) {
+  MatrixView matrix = *matrixView(view);
+  size_t rank = view.shape.size();
+  View stored{view.root, view.offset, {view.shape[rank - 2], view.shape[rank - 1]}, {matrix.leading, 1}};
+  if (matrix.transposed) {
+    std::swap(stored.shape[0], stored.shape[1]);
+    transposed = !transposed;
+  }
+  if (batch > 1) {
+    stored.shape.insert(stored.shape.begin(), batch);
+    stored.strides.insert(stored.strides.begin(), matrix.batchStride);
+  }
+  return emitter.strided(stored);
+}
+
+static void emitMatmul(BodyEmitter &emitter, MatmulViews views, rt::Store store) {
+  int64_t batch = matrixView(views.result)->batch;
+  bool plain = false;
+  Value lhs = matrixOperand(emitter, views.lhs, views.transposeLhs, batch);
+  Value rhs = matrixOperand(emitter, views.rhs, views.transposeRhs, batch);
+  Value result = matrixOperand(emitter, views.result, plain, batch);
+  rt::MatmulOp::create(emitter.body, emitter.call, lhs, rhs, result, store, views.transposeLhs, views.transposeRhs);
+}
+
+//===----------------------------------------------------------------------===//
+// Attention
+//===----------------------------------------------------------------------===//
+
+std::optional<View> lower::attentionRows(View view) {
+  if (view.shape[2] == 1)
+    view.strides[2] = 1;
+  if (view.shape[1] == 1)
+    view.strides[1] = view.shape[0] == 1 ? view.shape[2] : view.strides[0];
+  if (view.shape[0] == 1)
+    view.strides[0] = view.shape[1] * view.strides[1];
+  if (view.strides[2] != 1 || view.strides[0] != view.shape[1] * view.strides[1] || view.strides[1] < view.shape[2])
+    return std::nullopt;
+  return view;
+}
+
+static bool attentionFits(Operation *op, Value operand, const View &view) {
+  auto has = [&](Value mask) { return mask && mask == operand; };
+  auto isMask = [&](auto attention) {
+    if (has(attention.getDocuments()))
+      return isWhole(view);
+    if (has(attention.getMask()) || has(attention.getKeyMask()))
+      return view.shape.back() == 1 || view.strides.back() == 1;
+    return view.shape.size() == 3 && attentionRows(view).has_value();
+  };
+  if (auto attention = dyn_cast<tfm::AttentionOp>(op))
+    return isMask(attention);
+  auto gradient = cast<tfm::AttentionGradOp>(op);
+  return operand == gradient.getLogSumExp() ? isWhole(view) : isMask(gradient);
+}
+
+bool lower::operandFits(Operation *op, unsigned index, const View &view) {
+  if (isa<tfm::AttentionOp, tfm::AttentionGradOp>(op))
+    return attentionFits(op, op->getOperand(index), view);
+  if (isa<tfm::EmbeddingGradOp>(op))
+    return ArrayRef(view.strides) == ArrayRef(contiguousStrides(view.shape));
+  bool rows = isa<tfm::LinearWeightGradOp>(op) || (isa<tfm::LinearOp>(op) && index == 0);
+  std::optional<View> matrix = rows ? asRows(view) : view;
+  return matrix && matrixView(*matrix);
+}
+
+namespace {
+/// Operands of both directions after the tensors that only one of them has.
+struct AttentionMasks {
+  Value mask, keyMask, documents;
+};
+} // namespace
+
+template <typename Op> static AttentionMasks emitMasks(BodyEmitter &emitter, const Views &views, Op op) {
+  auto operand = [&](Value value) -> Value {
+    if (!value)
+      return {};
+    View view = views.of(value);
+    for (auto [size, stride] : llvm::zip(view.shape, view.strides)) // broadcast: size 1
+      if (stride == 0)
+        size = 1;
+    return emitter.strided(view);
+  };
+  return {operand(op.getMask()), operand(op.getKeyMask()), operand(op.getDocuments())};
+}
+
+static Value rows(BodyEmitter &emitter, const Views &views, Value value) {
+  return emitter.strided(*attentionRows(views.of(value)));
+}
+
+static Value whole(BodyEmitter &emitter, const Views &views, Value value) { return emitter.strided(views.of(value)); }
+
+template <typename Op> static int64_t attentionWorkspace(Op op) {
+  drover_attention desc = {};
+  ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()), value = shapeOf(op.getValue());
+  desc.dtype = elementTypeOf(op.getQuery()).isF32() ? DROVER_F32 : DROVER_BF16;
+  desc.batch = query[0];
+  desc.queries = query[1];
+  desc.keys = key[1];
+  desc.heads = op.getNumHeads();
+  desc.kv_heads = op.getNumKvHeads();
+  desc.head_size = query[2] / desc.heads;
+  desc.value_head_size = value[2] / desc.kv_heads;
+  return drover_attention_workspace(&desc);
+}
+
+static void emitAttention(BodyEmitter &emitter, const Views &views, tfm::AttentionOp op) {
+  AttentionMasks masks = emitMasks(emitter, views, op);
+  rt::AttentionOp::create(emitter.body, emitter.call, rows(emitter, views, op.getQuery()),
+                          rows(emitter, views, op.getKey()), rows(emitter, views, op.getValue()), masks.mask,
+                          masks.keyMask, masks.documents, rows(emitter, views, op.getResult()),
+                          whole(emitter, views, op.getLogSumExp()), emitter.scratch(0), op.getNumHeads(),
+                          op.getNumKvHeads(), op.getScale(), static_cast<rt::Causal>(op.getCausal()),
+                          op.getWindowAttr(), op.getSoftcapAttr(), op.getAlibiSlopesAttr());
+}
+
+static void emitAttentionGrad(BodyEmitter &emitter, const Views &views, tfm::AttentionGradOp op) {
+  AttentionMasks masks = emitMasks(emitter, views, op);
+  rt::AttentionGradOp::create(
+      emitter.body, emitter.call, rows(emitter, views, op.getQuery()), rows(emitter, views, op.getKey()),
+      rows(emitter, views, op.getValue()), rows(emitter, views, op.getResult()),
+      whole(emitter, views, op.getLogSumExp()), rows(emitter, views, op.getGradient()), masks.mask, masks.keyMask,
+      masks.documents, rows(emitter, views, op.getQueryGrad()), rows(emitter, views, op.getKeyGrad()),
+      rows(emitter, views, op.getValueGrad()), emitter.scratch(0), op.getNumHeads(), op.getNumKvHeads(), op.getScale(),
+      static_cast<rt::Causal>(op.getCausal()), op.getWindowAttr(), op.getSoftcapAttr(), op.getAlibiSlopesAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Dispatch
+//===----------------------------------------------------------------------===//
+
+int64_t lower::libraryScratchBytes(Operation *op) {
+  if (auto attention = dyn_cast<tfm::AttentionOp>(op))
+    return attentionWorkspace(attention);
+  if (auto gradient = dyn_cast<tfm::AttentionGradOp>(op))
+    return attentionWorkspace(gradient);
+  return 0;
+}
+
+LogicalResult lower::verifyLibraryCall(Operation *op) {
+  if (isa<tfm::AttentionOp, tfm::AttentionGradOp, tfm::EmbeddingGradOp>(op))
+    for (Value operand : op->getOperands()) {
+      Type type = elementTypeOf(operand);
+      if (type.isF64() || type.isF16())
+        return op->emitOpError("is supported in f32 and bf16 by the host target, not in ") << type;
+    }
+  return success();
+}
+
+void lower::emitLibraryCall(BodyEmitter &emitter, const Views &views, Operation *op, View target, rt::Store store) {
+  if (isMatmul(op))
+    return emitMatmul(emitter, *matmulViews(op, views.of(op->getOperand(0)), views.of(op->getOperand(1)), target),
+                      store);
+  if (auto attention = dyn_cast<tfm::AttentionOp>(op))
+    return emitAttention(emitter, views, attention);
+  if (auto gradient = dyn_cast<tfm::AttentionGradOp>(op))
+    return emitAttentionGrad(emitter, views, gradient);
+  auto embedding = cast<tfm::EmbeddingGradOp>(op);
+  View ids = views.of(embedding.getIds()), gradient = views.of(embedding.getGradient());
+  ids.shape = {product(ids.shape)};
+  ids.strides = {1};
+  gradient.shape = {ids.shape[0], gradient.shape.back()};
+  gradient.strides = contiguousStrides(gradient.shape);
+  rt::EmbeddingGradOp::create(emitter.body, emitter.call, emitter.strided(ids), emitter.strided(gradient),
+                              emitter.strided(target), store);
+}

@@ -1,0 +1,254 @@
+//===- TfmToRt.cpp - bodies to kernels and calls on memrefs -----*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Conversion/TfmToRt/TfmToRt.h"
+#include "BodyPlan.h"
+#include "Emitter.h"
+#include "LibraryCalls.h"
+#include "SpecialKernels.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace drover;
+using namespace drover::lower;
+
+namespace drover {
+#define GEN_PASS_DEF_CONVERTTFMTORT
+#include "drover/Conversion/TfmToRt/Passes.h.inc"
+} // namespace drover
+
+static constexpr StringLiteral kBodyAttr = "tfm.body", kMicrobatchAttr = "tfm.microbatch";
+
+/// The flat memref of a tensor's memory.
+static MemRefType flatType(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  int64_t count = tensor.hasStaticShape() ? tensor.getNumElements() : ShapedType::kDynamic;
+  return MemRefType::get({count}, storageType(tensor.getElementType()));
+}
+
+//===----------------------------------------------------------------------===//
+// What a body may hold
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyType(Operation *op, Type type, bool flat) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return op->emitOpError("expects ranked tensors in a body, not ") << type;
+  if (!tensor.getElementType().isIntOrFloat())
+    return op->emitOpError("expects elements that are integers or floats, not ") << tensor.getElementType();
+  if (tensor.hasStaticShape()) {
+    if (tensor.getNumElements() == 0)
+      return op->emitOpError("expects sizes that are not zero, not ") << type;
+    return success();
+  }
+  if (!flat || tensor.getRank() != 1)
+    return op->emitOpError("expects static sizes, not ") << type << "; only update and norm bodies are flat";
+  return success();
+}
+
+static LogicalResult verifyBody(func::FuncOp func) {
+  auto kind = func->getAttrOfType<StringAttr>(kBodyAttr);
+  bool flat = kind && (kind == "update" || kind == "norm");
+  if (!func.getBody().hasOneBlock())
+    return func.emitOpError("expects a body of one block");
+  for (Type type : func.getArgumentTypes())
+    if (failed(verifyType(func, type, flat)))
+      return failure();
+  for (Operation &op : func.getBody().front()) {
+    if (isa<func::ReturnOp>(op))
+      continue;
+    if (isa<func::CallOp>(op) || op.getNumRegions() != 0 || op.getNumResults() == 0)
+      return op.emitOpError("is not supported in a body");
+    for (Type type : op.getResultTypes())
+      if (failed(verifyType(&op, type, flat)))
+        return failure();
+  }
+  for (unsigned i = 0; i < func.getNumResults(); ++i) {
+    auto inplace = func.getResultAttrOfType<IntegerAttr>(i, "tfm.inplace");
+    if (!inplace)
+      continue;
+    int64_t argument = inplace.getInt();
+    if (argument < 0 || argument >= func.getNumArguments() ||
+        func.getArgumentTypes()[argument] != func.getResultTypes()[i])
+      return func.emitOpError("expects tfm.inplace of result ")
+             << i << " to name an argument of type " << func.getResultTypes()[i] << ", not argument " << argument;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// One body
+//===----------------------------------------------------------------------===//
+
+namespace {
+class BodyLowering {
+public:
+  BodyLowering(ModuleOp module, func::FuncOp func, unsigned lanes)
+      : module(module), func(func), plan(func), lanes(lanes) {}
+  LogicalResult run();
+
+private:
+  func::FuncOp createFunction();
+  Value buffer(Value root);
+  Value makeBuffer(Value root);
+  Value workspaceView(int64_t offset, MemRefType type);
+  Value globalConstant(arith::ConstantOp op);
+  void emitUnit(Unit &unit);
+
+  ModuleOp module;
+  func::FuncOp func;
+  BodyPlan plan;
+  unsigned lanes;
+  BodyEmitter *emitter = nullptr;
+  llvm::SmallVector<int64_t> resultArguments; // the new argument of each result that is not in place
+  Value workspace;
+  llvm::DenseMap<Value, Value> buffers;
+};
+} // namespace
+
+func::FuncOp BodyLowering::createFunction() {
+  OpBuilder builder(func);
+  SmallVector<Type> types;
+  for (Type type : func.getArgumentTypes())
+    types.push_back(flatType(type));
+  for (unsigned i = 0; i < func.getNumResults(); ++i) {
+    resultArguments.push_back(types.size());
+    if (!func.getResultAttr(i, "tfm.inplace"))
+      types.push_back(flatType(func.getResultTypes()[i]));
+  }
+  types.push_back(MemRefType::get({plan.workspaceBytes}, builder.getI8Type()));
+  types.push_back(rt::CallType::get(builder.getContext()));
+  auto lowered = func::FuncOp::create(builder, func.getLoc(), func.getName(), builder.getFunctionType(types, {}));
+  uint64_t flops = 0, bytes = 0;
+  func.walk([&](tfm::CostOpInterface op) {
+    flops += op.getFlops();
+    bytes += op.getBytes();
+  });
+  if (Attribute kind = func->getAttr(kBodyAttr))
+    lowered->setAttr(kBodyAttr, kind);
+  lowered->setAttr(rt::RtDialect::kBodyAttr, builder.getUnitAttr());
+  lowered->setAttr(rt::RtDialect::kWorkspaceAttr, builder.getI64IntegerAttr(plan.workspaceBytes));
+  lowered->setAttr(rt::RtDialect::kFlopsAttr, builder.getI64IntegerAttr(flops));
+  lowered->setAttr(rt::RtDialect::kBytesAttr, builder.getI64IntegerAttr(bytes));
+  return lowered;
+}
+
+Value BodyLowering::workspaceView(int64_t offset, MemRefType type) {
+  return memref::ViewOp::create(emitter->body, type, workspace, emitter->index(offset), ValueRange());
+}
+
+Value BodyLowering::globalConstant(arith::ConstantOp op) {
+  auto data = cast<DenseElementsAttr>(op.getValue());
+  MemRefType type = flatType(op.getType());
+  if (data.getElementType().isInteger(1))
+    data = data.mapValues(type.getElementType(), [](const APInt &value) { return value.zext(8); });
+  data = data.reshape(RankedTensorType::get(type.getShape(), type.getElementType()));
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  std::string name = emitter->name + "_constant_" + std::to_string(buffers.size());
+  memref::GlobalOp::create(builder, op.getLoc(), name, builder.getStringAttr("private"), type, data, /*constant=*/true,
+                           builder.getI64IntegerAttr(64));
+  return memref::GetGlobalOp::create(emitter->body, type, name);
+}
+
+Value BodyLowering::makeBuffer(Value root) {
+  if (auto constant = root.getDefiningOp<arith::ConstantOp>(); constant && !isInline(constant))
+    return globalConstant(constant);
+  Slot slot = plan.slots.lookup(plan.storageRoot(root));
+  switch (slot.place) {
+  case Place::Argument:
+    return emitter->function.getArgument(slot.index);
+  case Place::Result:
+    return emitter->function.getArgument(resultArguments[slot.index]);
+  default:
+    return workspaceView(slot.index, flatType(root.getType()));
+  }
+}
+
+Value BodyLowering::buffer(Value root) {
+  // Views dominate all later units, because units follow each other in one block.
+  Value &value = buffers[root];
+  return value ? value : value = makeBuffer(root);
+}
+
+void BodyLowering::emitUnit(Unit &unit) {
+  emitter->body.setLoc(unit.ops.back()->getLoc());
+  Operation *op = unit.ops.front();
+  llvm::DenseMap<unsigned, Value> scratch;
+  emitter->scratch = [&](unsigned number) {
+    Value &view = scratch[number];
+    if (view)
+      return view;
+    MemRefType type = MemRefType::get({libraryScratchBytes(op)}, emitter->body.getI8Type());
+    if (unit.kind == UnitKind::Rows) {
+      unsigned i = 0;
+      for (const Sink &sink : unit.program.sinks)
+        if (sink.columnSum && i++ == number) {
+          Type element = unit.program.nodes[sink.node].type;
+          type = MemRefType::get({columnSumBytes(unit.program, sink) / bytesOf(element)}, element);
+        }
+    } else if (unit.kind == UnitKind::Special) {
+      auto [element, count] = specialScratch(op)[number];
+      type = MemRefType::get({count}, element);
+    }
+    return view = workspaceView(unit.scratch[number], type);
+  };
+  if (unit.kind == UnitKind::Rows)
+    return emitRowKernel(*emitter, unit.program);
+  if (unit.kind == UnitKind::Special)
+    return emitSpecialKernel(*emitter, plan.views, op);
+  Value result = op->getResult(0);
+  if (Operation *matmul = plan.addedMatmul(op))
+    return emitLibraryCall(*emitter, plan.views, matmul, plan.views.of(result), rt::Store::Add);
+  if (tfm::AccumulateOp accumulate = plan.sink(result))
+    return emitLibraryCall(*emitter, plan.views, op, plan.views.of(accumulate.getAccumulator()), rt::Store::Accumulate);
+  emitLibraryCall(*emitter, plan.views, op, plan.views.of(result), rt::Store::Overwrite);
+}
+
+LogicalResult BodyLowering::run() {
+  if (failed(verifyBody(func)) || failed(plan.run()))
+    return failure();
+  func::FuncOp lowered = createFunction();
+  Block *block = lowered.addEntryBlock();
+  BodyEmitter bodyEmitter(module, lowered, func.getName(), lanes);
+  emitter = &bodyEmitter;
+  emitter->body.setInsertionPointToEnd(block);
+  emitter->call = block->getArguments().back();
+  emitter->buffer = [this](Value root) { return buffer(root); };
+  workspace = block->getArgument(block->getNumArguments() - 2);
+  for (Unit &unit : plan.units)
+    emitUnit(unit);
+  func::ReturnOp::create(emitter->body);
+  func.erase();
+  lowered.setPrivate();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct ConvertTfmToRt : drover::impl::ConvertTfmToRtBase<ConvertTfmToRt> {
+  using ConvertTfmToRtBase::ConvertTfmToRtBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    SmallVector<func::FuncOp> bodies;
+    for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+      if (func->hasAttr(kMicrobatchAttr))
+        func.erase();
+      else if (func->hasAttr(kBodyAttr) && !func.isExternal())
+        bodies.push_back(func);
+    }
+    for (func::FuncOp func : bodies) {
+      if (failed(BodyLowering(module, func, lanes).run()))
+        return signalPassFailure();
+      ++numBodies;
+    }
+    module.walk([&](rt::LaunchOp) { ++numKernels; });
+  }
+};
+} // namespace

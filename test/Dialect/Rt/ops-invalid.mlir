@@ -1,0 +1,121 @@
+// RUN: %drover-opt %s --split-input-file --verify-diagnostics
+
+// launch C1
+func.func private @plain(%begin: index, %end: index)
+func.func private @body(%call: !rt.call, %n: index) {
+  // expected-error @below {{'rt.launch' op expects @plain to be a function with rt.kernel}}
+  rt.launch %call @plain count %n grain 1 ()
+  return
+}
+
+// -----
+
+// launch C2
+func.func private @kernel(%begin: index, %end: index, %x: memref<4xf32>) attributes {rt.kernel} { return }
+func.func private @body(%call: !rt.call, %n: index, %x: memref<5xf32>) {
+  // expected-error @below {{'rt.launch' op expects @kernel to have the type '(index, index, memref<5xf32>) -> ()', not '(index, index, memref<4xf32>) -> ()'}}
+  rt.launch %call @kernel count %n grain 1 (%x) : memref<5xf32>
+  return
+}
+
+// -----
+
+// launch C3
+func.func private @kernel(%begin: index, %end: index) attributes {rt.kernel} { return }
+func.func private @body(%call: !rt.call, %n: index) {
+  // expected-error @below {{'rt.launch' op expects a positive grain, not 0}}
+  rt.launch %call @kernel count %n grain 0 ()
+  return
+}
+
+// -----
+
+// matmul C1: ranks
+func.func private @body(%call: !rt.call, %a: memref<4x8xf32>, %b: memref<2x8x6xf32>, %c: memref<4x6xf32>) {
+  // expected-error @below {{'rt.matmul' op expects ranks 2 or 3 that agree, not 2, 3 and 2}}
+  rt.matmul %call %a, %b into %c overwrite : memref<4x8xf32>, memref<2x8x6xf32>, memref<4x6xf32>
+  return
+}
+
+// -----
+
+// matmul C1: strides
+func.func private @body(%call: !rt.call, %a: memref<4x8xf32, strided<[16, 2]>>, %b: memref<8x6xf32>, %c: memref<4x6xf32>) {
+  // expected-error @below {{'rt.matmul' op expects lhs to have a unit stride in its last dimension, not 2}}
+  rt.matmul %call %a, %b into %c overwrite : memref<4x8xf32, strided<[16, 2]>>, memref<8x6xf32>, memref<4x6xf32>
+  return
+}
+
+// -----
+
+// matmul C2
+func.func private @body(%call: !rt.call, %a: memref<4x8xf32>, %b: memref<9x6xf32>, %c: memref<4x6xf32>) {
+  // expected-error @below {{'rt.matmul' op expects sizes that agree, not 'memref<4x8xf32>' times 'memref<9x6xf32>' into 'memref<4x6xf32>'}}
+  rt.matmul %call %a, %b into %c overwrite : memref<4x8xf32>, memref<9x6xf32>, memref<4x6xf32>
+  return
+}
+
+// -----
+
+// matmul C3: types
+func.func private @body(%call: !rt.call, %a: memref<4x8xf64>, %b: memref<8x6xf64>, %c: memref<4x6xf64>) {
+  // expected-error @below {{'rt.matmul' op expects lhs to be f32 or bf16, not 'f64'}}
+  rt.matmul %call %a, %b into %c overwrite : memref<4x8xf64>, memref<8x6xf64>, memref<4x6xf64>
+  return
+}
+
+// -----
+
+// matmul C3: equal types
+func.func private @body(%call: !rt.call, %a: memref<4x8xf32>, %b: memref<8x6xbf16>, %c: memref<4x6xf32>) {
+  // expected-error @below {{'rt.matmul' op expects lhs and rhs to have equal element types, not 'f32' and 'bf16'}}
+  rt.matmul %call %a, %b into %c overwrite : memref<4x8xf32>, memref<8x6xbf16>, memref<4x6xf32>
+  return
+}
+
+// -----
+
+// attention C1: rows of one stride
+func.func private @body(%call: !rt.call, %q: memref<2x8x64xf32, strided<[1000, 64, 1]>>, %k: memref<2x8x16xf32>, %o: memref<2x8x64xf32>, %l: memref<2x8x8xf32>, %ws: memref<512xi8>) {
+  // expected-error @below {{'rt.attention' op expects the batch stride of query to be 512, not 1000}}
+  rt.attention %call %q, %k, %k into %o, %l workspace %ws {causal = 1 : i32, num_heads = 8 : i64, num_kv_heads = 2 : i64, scale = 0.125 : f64}
+    : memref<2x8x64xf32, strided<[1000, 64, 1]>>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<2x8x64xf32>, memref<2x8x8xf32>, memref<512xi8>
+  return
+}
+
+// -----
+
+// attention C2
+func.func private @body(%call: !rt.call, %q: memref<2x8x64xf32>, %k: memref<2x8x16xf32>, %l: memref<2x8x8xf64>, %ws: memref<512xi8>) {
+  // expected-error @below {{'rt.attention' op expects log_sum_exp to be contiguous f32, not 'memref<2x8x8xf64>'}}
+  rt.attention %call %q, %k, %k into %q, %l workspace %ws {causal = 1 : i32, num_heads = 8 : i64, num_kv_heads = 2 : i64, scale = 0.125 : f64}
+    : memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<2x8x64xf32>, memref<2x8x8xf64>, memref<512xi8>
+  return
+}
+
+// -----
+
+// embedding_grad C1: ranks
+func.func private @body(%call: !rt.call, %ids: memref<2x8xi64>, %dy: memref<16x64xf32>, %dt: memref<256x64xf32>) {
+  // expected-error @below {{'rt.embedding_grad' op expects ids of rank 1, a gradient of rank 2 and an f32 table of rank 2}}
+  rt.embedding_grad %call %ids, %dy into %dt accumulate : memref<2x8xi64>, memref<16x64xf32>, memref<256x64xf32>
+  return
+}
+
+// -----
+
+// embedding_grad C1: contiguous
+func.func private @body(%call: !rt.call, %ids: memref<16xi64>, %dy: memref<16x64xf32, strided<[65, 1]>>, %dt: memref<256x64xf32>) {
+  // expected-error @below {{'rt.embedding_grad' op expects gradient to be contiguous}}
+  rt.embedding_grad %call %ids, %dy into %dt accumulate : memref<16xi64>, memref<16x64xf32, strided<[65, 1]>>, memref<256x64xf32>
+  return
+}
+
+// -----
+
+// embedding_grad C2
+func.func private @body(%call: !rt.call, %ids: memref<15xi64>, %dy: memref<16x64xf32>, %dt: memref<256x64xf32>) {
+  // expected-error @below {{'rt.embedding_grad' op expects sizes that agree}}
+  rt.embedding_grad %call %ids, %dy into %dt accumulate : memref<15xi64>, memref<16x64xf32>, memref<256x64xf32>
+  return
+}

@@ -1,0 +1,35 @@
+// RUN: %drover-opt %s | %drover-opt | FileCheck %s
+
+// CHECK-LABEL: func.func private @kernel
+func.func private @kernel(%begin: index, %end: index, %x: memref<64xf32>, %call: !rt.call) attributes {rt.kernel} {
+  // CHECK: rt.call_size
+  %0 = rt.call_size %call
+  // CHECK: rt.call_accumulates
+  %1 = rt.call_accumulates %call
+  return
+}
+
+// CHECK-LABEL: func.func private @body
+func.func private @body(%call: !rt.call, %x: memref<64xf32>, %a: memref<4x8xf32, strided<[16, 1], offset: 8>>, %b: memref<6x8xf32>,
+                        %c: memref<4x6xf32>, %ids: memref<16xi64>, %dy: memref<16x64xf32>, %dt: memref<256x64xf32>) {
+  %n = arith.constant 4 : index
+  // CHECK: rt.launch %{{.*}} @kernel count %{{.*}} grain 1(%{{.*}}, %{{.*}}) : memref<64xf32>, !rt.call
+  rt.launch %call @kernel count %n grain 1 (%x, %call) : memref<64xf32>, !rt.call
+  // CHECK: rt.matmul %{{.*}} %{{.*}}, %{{.*}} into %{{.*}} add {trans_rhs}
+  rt.matmul %call %a, %b into %c add {trans_rhs} : memref<4x8xf32, strided<[16, 1], offset: 8>>, memref<6x8xf32>, memref<4x6xf32>
+  // CHECK: rt.embedding_grad %{{.*}} %{{.*}}, %{{.*}} into %{{.*}} accumulate
+  rt.embedding_grad %call %ids, %dy into %dt accumulate : memref<16xi64>, memref<16x64xf32>, memref<256x64xf32>
+  return
+}
+
+// CHECK-LABEL: func.func private @attention
+func.func private @attention(%call: !rt.call, %q: memref<2x8x64xf32>, %k: memref<2x8x16xf32>, %l: memref<2x8x8xf32>, %ws: memref<512xi8>,
+                             %m: memref<2x8xi64>) {
+  // CHECK: rt.attention {{.*}} key_mask %{{.*}} : memref<2x8xi64> into
+  rt.attention %call %q, %k, %k key_mask %m : memref<2x8xi64> into %q, %l workspace %ws {causal = 1 : i32, num_heads = 8 : i64, num_kv_heads = 2 : i64, scale = 0.125 : f64}
+    : memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<2x8x64xf32>, memref<2x8x8xf32>, memref<512xi8>
+  // CHECK: rt.attention_grad
+  rt.attention_grad %call %q, %k, %k, %q, %l, %q into %q, %k, %k workspace %ws {causal = 0 : i32, num_heads = 8 : i64, num_kv_heads = 2 : i64, scale = 0.125 : f64}
+    : memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<2x8x64xf32>, memref<2x8x8xf32>, memref<2x8x64xf32>, memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<512xi8>
+  return
+}
