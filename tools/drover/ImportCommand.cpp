@@ -4,6 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "ModelOptions.h"
 #include "Subcommands.h"
+#include "drover/Pipelines/ImportModel.h"
+#include "drover/Registration.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -25,10 +27,12 @@ int run() {
   std::optional<onnx::ImportOptions> options = modelOptions.importOptions();
   if (!options)
     return 1;
-  mlir::MLIRContext context;
+  mlir::DialectRegistry registry;
+  registerAllDialects(registry);
+  mlir::MLIRContext context(registry);
   DiagnosticPrinter printer(context);
   onnx::ImportReport report;
-  mlir::OwningOpRef<mlir::ModuleOp> module = onnx::importOnnx(context, *options, &report);
+  mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context, *options, &report);
   if (!module)
     return 1;
   std::string message;

@@ -15,6 +15,7 @@ struct Subcommand {
   int (*run)();
 };
 
+Subcommand compileCommand();
 Subcommand importCommand();
 
 } // namespace drover::tool

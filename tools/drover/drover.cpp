@@ -12,6 +12,7 @@ int main(int argc, char **argv) {
   // One line each, in the order of work.
   const Subcommand subcommands[] = {
       importCommand(),
+      compileCommand(),
   };
   llvm::cl::ParseCommandLineOptions(argc, argv, "drover: a compiler for training transformers on GPU clusters\n");
   for (const Subcommand &subcommand : subcommands)

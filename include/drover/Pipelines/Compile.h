@@ -1,0 +1,50 @@
+//===- Compile.h - from a model to an executable, in named phases *- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_PIPELINES_COMPILE_H
+#define DROVER_PIPELINES_COMPILE_H
+
+#include "drover/Conversion/TfmToSchedule/TfmToSchedule.h"
+#include "drover/Pipelines/ImportModel.h"
+#include "drover/Schedule/StepProgram.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace drover {
+
+enum class Emit { Mlir, Llvm, Object, Executable };
+
+struct CompileOptions {
+  ModelImportOptions model;
+  schedule::Plan plan;
+  bool train = true;
+  std::string target = "host";
+  Emit emit = Emit::Executable;
+  std::string stopAfter;  // phase; empty: the last that `emit` needs
+  std::string printAfter; // phase; empty: none
+  std::string output;     // empty: standard output, for text only
+  std::string hostCpu;    // empty: this CPU
+  std::string runtimeDir; // folder of libdrover_rt.a; empty: found by the environment or beside the compiler
+  bool timing = false;
+};
+
+/// One step of compilation. Phases run in the order of `compilePhases`; at the boundary of each the module verifies.
+struct PhaseInfo {
+  llvm::StringLiteral name;
+  llvm::StringLiteral description;
+  bool trainOnly;
+};
+llvm::ArrayRef<PhaseInfo> compilePhases();
+
+/// Holds everything that can be said without reading the model against what is accepted. An empty string when all is
+/// well, else one message.
+std::string checkCompileOptions(const CompileOptions &options);
+
+/// Runs the phases and writes what `emit` or `stopAfter` asks for. `log` takes what --print-after and --timing
+/// print. Diagnostics go to the context; exactly one error per failure.
+mlir::LogicalResult compileModel(mlir::MLIRContext &context, const CompileOptions &options, llvm::raw_ostream &log);
+
+} // namespace drover
+
+#endif // DROVER_PIPELINES_COMPILE_H

@@ -1,0 +1,261 @@
+//===- ExtractMicrobatch.cpp - the microbatch program as plain structs ----===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Conversion/TfmToSchedule/TfmToSchedule.h"
+#include "drover/Dialect/Tfm/IR/Tfm.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+
+namespace drover {
+namespace {
+
+std::optional<schedule::DType> dtypeOf(Type type) {
+  if (type.isF32())
+    return schedule::DType::F32;
+  if (type.isBF16())
+    return schedule::DType::BF16;
+  if (type.isF16())
+    return schedule::DType::F16;
+  if (type.isF64())
+    return schedule::DType::F64;
+  if (auto integer = dyn_cast<IntegerType>(type))
+    switch (integer.getWidth()) {
+    case 64:
+      return schedule::DType::I64;
+    case 32:
+      return schedule::DType::I32;
+    case 8:
+      return schedule::DType::I8;
+    case 1:
+      return schedule::DType::I1;
+    default:
+      break;
+    }
+  return std::nullopt;
+}
+
+class Extractor {
+public:
+  Extractor(ModuleOp module, const ModelFacts &facts, bool train)
+      : module(module), symbols(module), facts(facts), train(train) {}
+
+  FailureOr<schedule::MicrobatchProgram> run();
+
+private:
+  LogicalResult addArgument(unsigned index);
+  LogicalResult addInput(BlockArgument argument, StringRef name);
+  void addParameter(BlockArgument argument, StringRef name);
+  LogicalResult addCall(func::CallOp call);
+  LogicalResult addResult(unsigned index, Value value);
+  LogicalResult addFlatBodies();
+  FailureOr<uint32_t> addValue(Value value, schedule::ValueKind kind, int32_t index);
+  uint32_t bodyIndex(func::FuncOp body);
+
+  ModuleOp module;
+  SymbolTable symbols;
+  const ModelFacts &facts;
+  bool train;
+  func::FuncOp microbatch;
+  schedule::MicrobatchProgram program;
+  llvm::DenseMap<Value, uint32_t> values;
+  llvm::DenseMap<Operation *, uint32_t> bodies;
+  llvm::StringMap<int32_t> parameters;
+};
+
+FailureOr<uint32_t> Extractor::addValue(Value value, schedule::ValueKind kind, int32_t index) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  std::optional<schedule::DType> dtype = type ? dtypeOf(type.getElementType()) : std::nullopt;
+  if (!dtype || !type.hasStaticShape())
+    return emitError(value.getLoc(), "expects a static tensor of a type that the runtime knows, not ")
+           << value.getType();
+  schedule::Value entry;
+  entry.kind = kind;
+  entry.index = index;
+  entry.dtype = *dtype;
+  entry.bytes = type.getNumElements() * schedule::bytesOf(*dtype);
+  entry.logits = kind == schedule::ValueKind::Result && type.getRank() == 3 && facts.vocabulary > 0 &&
+                 type.getDimSize(2) == facts.vocabulary;
+  program.values.push_back(entry);
+  auto number = static_cast<uint32_t>(program.values.size() - 1);
+  values[value] = number;
+  return number;
+}
+
+uint32_t Extractor::bodyIndex(func::FuncOp body) {
+  auto [known, isNew] = bodies.insert({body, static_cast<uint32_t>(program.bodies.size())});
+  if (isNew) {
+    schedule::Body entry;
+    entry.name = body.getName().str();
+    body.walk([&](tfm::CostOpInterface op) {
+      // Flat bodies have no size yet and no model FLOPs.
+      if (llvm::all_of(op->getOperandTypes(), [](Type type) { return cast<ShapedType>(type).hasStaticShape(); })) {
+        entry.flops += op.getFlops();
+        entry.bytes += op.getBytes();
+      }
+    });
+    program.bodies.push_back(entry);
+  }
+  return known->second;
+}
+
+LogicalResult Extractor::addInput(BlockArgument argument, StringRef name) {
+  schedule::Input input;
+  input.name = name.str();
+  if (failed(addValue(argument, schedule::ValueKind::Input, static_cast<int32_t>(program.inputs.size()))))
+    return failure();
+  input.dtype = program.values.back().dtype;
+  input.shape = cast<RankedTensorType>(argument.getType()).getShape().vec();
+  auto role = [&](const char *what, const char *fill) {
+    input.role = what;
+    input.fill = train ? fill : "";
+  };
+  if (name == facts.tokens)
+    role("tokens", "tokens");
+  else if (train && name == "labels")
+    role("labels", "labels");
+  else if (train && name == "document_ids")
+    role("documents", "documents");
+  else if (name.contains("position"))
+    role("positions", "arange");
+  else if (name.contains("mask"))
+    role("mask", "ones");
+  else if (!train)
+    role("other", "");
+  else
+    return emitError(argument.getLoc(), "the training step has no value for the input '")
+           << name << "': give one by --input=" << name << "=ones|zeros|arange|FILE.npy";
+  program.inputs.push_back(std::move(input));
+  return success();
+}
+
+void Extractor::addParameter(BlockArgument argument, StringRef name) {
+  schedule::Parameter parameter;
+  parameter.name = name.str();
+  parameter.shape = cast<RankedTensorType>(argument.getType()).getShape().vec();
+  parameter.decay = parameter.shape.size() >= 2;
+  InitialValue initial = facts.initialValues.lookup(name);
+  parameter.initNormal = initial.normal;
+  parameter.initValue = initial.value;
+  unsigned index = argument.getArgNumber();
+  if (auto aliases = microbatch.getArgAttrOfType<ArrayAttr>(index, tfm::TfmDialect::kAliasesAttr))
+    for (StringAttr alias : aliases.getAsRange<StringAttr>())
+      parameter.aliases.push_back(alias.str());
+  if (auto source = microbatch.getArgAttrOfType<tfm::SourceAttr>(index, tfm::TfmDialect::kSourceAttr))
+    parameter.source =
+        schedule::Source{source.getFile().str(), source.getOffset(),
+                         source.getBytes(),      dtypeOf(source.getType()).value_or(schedule::DType::F32),
+                         source.getTransposed(), source.getPlus().convertToDouble()};
+  parameters[name] = static_cast<int32_t>(program.parameters.size());
+  program.parameters.push_back(std::move(parameter));
+}
+
+LogicalResult Extractor::addArgument(unsigned index) {
+  BlockArgument argument = microbatch.getArgument(index);
+  auto named = [&](StringRef attr) { return microbatch.getArgAttrOfType<StringAttr>(index, attr); };
+  if (StringAttr name = named(tfm::TfmDialect::kInputAttr))
+    return addInput(argument, name);
+  if (StringAttr name = named(tfm::TfmDialect::kParameterAttr)) {
+    addParameter(argument, name);
+    return addValue(argument, schedule::ValueKind::Parameter, parameters[name.getValue()]);
+  }
+  if (StringAttr name = named(tfm::TfmDialect::kAccumulatorAttr)) {
+    auto parameter = parameters.find(name.getValue());
+    if (parameter == parameters.end())
+      return microbatch.emitError("has an accumulator of '") << name.getValue() << "' before that parameter";
+    return addValue(argument, schedule::ValueKind::Accumulator, parameter->second);
+  }
+  return addValue(argument, schedule::ValueKind::Seed, -1);
+}
+
+LogicalResult Extractor::addCall(func::CallOp call) {
+  auto body = symbols.lookup<func::FuncOp>(call.getCallee());
+  if (!body)
+    return call.emitOpError("calls a body that is not there");
+  schedule::Call entry;
+  entry.body = bodyIndex(body);
+  entry.backward =
+      body->getAttrOfType<StringAttr>(tfm::TfmDialect::kBodyAttr) == StringAttr::get(module.getContext(), "backward");
+  if (auto layer = call->getAttrOfType<IntegerAttr>(tfm::TfmDialect::kLayerAttr))
+    entry.layer = static_cast<int32_t>(layer.getInt());
+  for (Value operand : call.getOperands())
+    entry.operands.push_back(values.at(operand));
+  for (OpResult result : call.getResults()) {
+    FailureOr<uint32_t> value = addValue(result, schedule::ValueKind::Result, -1);
+    if (failed(value))
+      return failure();
+    entry.results.push_back(*value);
+    auto inPlace = body.getResultAttrOfType<IntegerAttr>(result.getResultNumber(), tfm::TfmDialect::kInplaceAttr);
+    entry.inPlace.push_back(inPlace ? static_cast<int32_t>(inPlace.getInt()) : -1);
+  }
+  program.calls.push_back(std::move(entry));
+  return success();
+}
+
+LogicalResult Extractor::addResult(unsigned index, Value value) {
+  auto name = microbatch.getResultAttrOfType<StringAttr>(index, tfm::TfmDialect::kOutputAttr);
+  if (!name)
+    return success(); // an accumulator: in place
+  uint32_t number = values.at(value);
+  if (program.values[number].kind != schedule::ValueKind::Result)
+    return microbatch.emitError("returns an input or a parameter as output '") << name.getValue() << "'";
+  if (train)
+    program.loss = number;
+  else
+    program.outputs.push_back({name.str(), number, cast<RankedTensorType>(value.getType()).getShape().vec()});
+  return success();
+}
+
+LogicalResult Extractor::addFlatBodies() {
+  for (func::FuncOp body : module.getOps<func::FuncOp>()) {
+    auto phase = body->getAttrOfType<StringAttr>(tfm::TfmDialect::kBodyAttr);
+    if (!phase || (phase != "update" && phase != "norm"))
+      continue;
+    auto index = static_cast<int32_t>(bodyIndex(body));
+    if (phase == "norm")
+      program.normBody = index;
+    else if (body.getName() == "cast_parameters")
+      program.castBody = index;
+    else
+      program.updateBody = index;
+  }
+  if (train && (program.updateBody < 0 || program.normBody < 0))
+    return module.emitError("expects the bodies of the optimizer and of the norm: run tfm-add-update-bodies");
+  return success();
+}
+
+FailureOr<schedule::MicrobatchProgram> Extractor::run() {
+  microbatch = symbols.lookup<func::FuncOp>("microbatch");
+  if (!microbatch || microbatch.isExternal())
+    return module.emitError("expects a function @microbatch");
+  program.train = train;
+  program.vocabulary = facts.vocabulary;
+  for (unsigned i = 0; i < microbatch.getNumArguments(); ++i)
+    if (failed(addArgument(i)))
+      return failure();
+  Block &block = microbatch.front();
+  for (auto call : block.getOps<func::CallOp>())
+    if (failed(addCall(call)))
+      return failure();
+  for (auto [index, value] : llvm::enumerate(block.getTerminator()->getOperands()))
+    if (failed(addResult(index, value)))
+      return failure();
+  if (failed(addFlatBodies()))
+    return failure();
+  for (const schedule::Input &input : program.inputs)
+    if (input.role == "tokens")
+      program.tokensPerMicrobatch = input.shape[0] * input.shape[1];
+  for (const schedule::Value &value : program.values)
+    if (value.kind == schedule::ValueKind::Parameter)
+      program.computeType = value.dtype;
+  return std::move(program);
+}
+
+} // namespace
+
+FailureOr<schedule::MicrobatchProgram> extractMicrobatch(ModuleOp module, const ModelFacts &facts, bool train) {
+  return Extractor(module, facts, train).run();
+}
+
+} // namespace drover

@@ -1,0 +1,99 @@
+//===- CheckOptions.cpp - what compile accepts ----------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Pipelines/Compile.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Regex.h"
+
+using namespace llvm;
+
+namespace drover {
+namespace {
+
+std::string checkChoice(StringRef option, StringRef value, ArrayRef<StringRef> accepted) {
+  if (is_contained(accepted, value))
+    return "";
+  return (option + "=" + value + ": expected " + join(accepted, "|")).str();
+}
+
+std::string checkRebuild(StringRef value) {
+  if (value == "auto" || value == "none")
+    return "";
+  SmallVector<StringRef> parts;
+  value.split(parts, ',');
+  for (StringRef part : parts)
+    if (!is_contained({"norms", "act", "rope", "casts"}, part))
+      return ("--rebuild=" + value + ": expected auto, none, or a list of norms, act, rope, casts").str();
+  return "";
+}
+
+std::string checkPhase(StringRef option, StringRef value, bool train) {
+  if (value.empty())
+    return "";
+  std::string accepted;
+  for (const PhaseInfo &phase : compilePhases()) {
+    if (phase.trainOnly && !train)
+      continue;
+    if (phase.name == value)
+      return "";
+    accepted += (accepted.empty() ? "" : ", ") + phase.name.str();
+  }
+  return (option + "=" + value + ": no such phase" + (train ? "" : " of the forward task") + "; expected one of ")
+             .str() +
+         accepted;
+}
+
+/// What the parts of drover that are not built yet will take.
+std::string checkBuilt(const CompileOptions &options) {
+  const schedule::Plan &plan = options.plan;
+  const std::pair<const char *, int64_t> axes[] = {{"tp", plan.tp}, {"cp", plan.cp}, {"pp", plan.pp}, {"dp", plan.dp}};
+  for (auto [name, size] : axes)
+    if (size != 1)
+      return (Twine("--") + name + "=" + Twine(size) + ": one rank is supported; accepted is --" + name + "=1").str();
+  if (options.target == "cuda")
+    return "--target=cuda: not supported; accepted is --target=host";
+  return "";
+}
+
+} // namespace
+
+std::string checkCompileOptions(const CompileOptions &options) {
+  const schedule::Plan &plan = options.plan;
+  std::string errors[] = {checkChoice("--target", options.target, {"host", "cuda"}),
+                          checkChoice("--recompute", plan.recompute, {"none", "selective", "full"}),
+                          checkRebuild(plan.rebuild),
+                          checkChoice("--zero", std::to_string(plan.zero), {"0", "1", "2", "3"}),
+                          checkChoice("--reduce-every", plan.reduceEvery, {"step", "run"}),
+                          plan.computeType.empty() ? ""
+                                                   : checkChoice("--compute-dtype", plan.computeType, {"f32", "bf16"}),
+                          checkChoice("--mask", plan.mask, {"model", "documents"}),
+                          checkChoice("--optimizer", plan.optimizer, {"adamw", "sgd"}),
+                          checkChoice("--tp-overlap", plan.tpOverlap, {"none", "bulk", "ring"}),
+                          checkChoice("--attention", plan.attention, {"generated", "cudnn", "auto"}),
+                          checkPhase("--stop-after", options.stopAfter, options.train),
+                          checkPhase("--print-after", options.printAfter, options.train),
+                          checkBuilt(options)};
+  for (std::string &error : errors)
+    if (!error.empty())
+      return std::move(error);
+  if (plan.microbatch < 0)
+    return "--microbatch=" + std::to_string(plan.microbatch) + ": expected 1 or more";
+  if (plan.sequenceLength < 0)
+    return "--seq-len=" + std::to_string(plan.sequenceLength) + ": expected 1 or more";
+  if (std::optional<schedule::Error> error = schedule::checkPlan(plan))
+    return error->message;
+  if (!options.train && plan.mask == "documents")
+    return "--mask=documents: accepted with --task=train only";
+  if (options.target == "host" && plan.attention == "cudnn")
+    return "--attention=cudnn: needs --target=cuda; accepted on the host are generated and auto";
+  std::string message;
+  if (!plan.freeze.empty() && !Regex(plan.freeze).isValid(message))
+    return "--freeze=" + plan.freeze + ": not a regular expression: " + message;
+  bool writesText = !options.stopAfter.empty() || options.emit == Emit::Mlir || options.emit == Emit::Llvm;
+  if (options.output.empty() && !writesText)
+    return "-o: expected the file to write";
+  return "";
+}
+
+} // namespace drover

@@ -1,0 +1,65 @@
+//===- Compilation.h - the state that phases share --------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_LIB_PIPELINES_COMPILATION_H
+#define DROVER_LIB_PIPELINES_COMPILATION_H
+
+#include "drover/Pipelines/Compile.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace drover {
+
+/// One compilation. Each phase is a method of its name; `run` calls them in the order of `compilePhases`.
+class Compilation {
+public:
+  Compilation(mlir::MLIRContext &context, const CompileOptions &options, llvm::raw_ostream &log)
+      : context(context), options(options), log(log), plan(options.plan) {}
+
+  mlir::LogicalResult run();
+
+private:
+  // Phases of the model, Compile.cpp.
+  mlir::LogicalResult importPhase();
+  mlir::LogicalResult bindInputs();
+  mlir::LogicalResult raise();
+  mlir::LogicalResult specialize();
+  mlir::LogicalResult attachLoss();
+  mlir::LogicalResult computeDtype();
+  mlir::LogicalResult outline();
+  mlir::LogicalResult differentiate();
+  mlir::LogicalResult updateBodies();
+  mlir::LogicalResult schedule();
+  // Phases of the machine, CompileToHost.cpp.
+  mlir::LogicalResult lower();
+  mlir::LogicalResult object();
+  mlir::LogicalResult link();
+
+  static mlir::LogicalResult (Compilation::*const kPhaseMethods[])();
+
+  /// Runs the passes that `build` adds on the module.
+  mlir::LogicalResult runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
+  mlir::LogicalResult hashModel();
+  /// An error at the model file.
+  mlir::InFlightDiagnostic error();
+  mlir::LogicalResult writeText(llvm::function_ref<void(llvm::raw_ostream &)> print);
+  void printState(llvm::StringRef phase, llvm::raw_ostream &os);
+
+  mlir::MLIRContext &context;
+  const CompileOptions &options;
+  llvm::raw_ostream &log;
+  schedule::Plan plan;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  ModelFacts facts;
+  std::string modelHash;
+  schedule::StepProgram step;
+  std::string objectFile; // where `object` wrote
+};
+
+/// Links an object with the runtime to an executable. Located error with what was tried where that fails.
+mlir::LogicalResult linkExecutable(mlir::Location location, llvm::StringRef object, llvm::StringRef output,
+                                   llvm::StringRef runtimeDir);
+
+} // namespace drover
+
+#endif // DROVER_LIB_PIPELINES_COMPILATION_H

@@ -1,0 +1,264 @@
+//===- Compile.cpp - phases from a model to its step program --------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Pipelines/Compile.h"
+#include "Compilation.h"
+#include "Sizes.h"
+#include "drover/Dialect/Tfm/Transforms/Passes.h"
+#include "drover/Schedule/BuildStepProgram.h"
+#include "drover/Schedule/Serialize.h"
+#include "drover/Schedule/Verify.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SHA256.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include <chrono>
+
+using namespace mlir;
+
+namespace drover {
+namespace {
+
+constexpr PhaseInfo kPhases[] = {
+    {"import", "read the model file into tfm, global tensors and symbolic sizes", false},
+    // Before raising: a mask made of ones is no mask, and positions that count up are RoPE's own.
+    {"bind-inputs", "replace inputs that --input or training fixes by constants", false},
+    {"raise", "masks, rotary embedding, norms, activations and attention become single operations", false},
+    // After raising, which concludes what holds at every size, not only at this one.
+    {"specialize", "bind every symbolic size: from here on shapes are static", false},
+    {"attach-loss", "append the cross-entropy and drop what training does not need", true},
+    // Before outlining, so that a rounding belongs to the body that computes the value.
+    {"compute-dtype", "give parameters and activations the compute dtype", false},
+    {"outline", "structurally equal layers become one body", false},
+    // Body by body: its size follows distinct layers, not layers.
+    {"differentiate", "derive the backward of each body and what is stashed", true},
+    {"update-bodies", "add the bodies of the optimizer, the norm and the cast", true},
+    // Before lowering, which erases the calls that the schedule is read off.
+    {"schedule", "cut into chunks, order the work, place every slot in the arena", false},
+    {"lower", "bodies to kernels and library calls in the LLVM dialect, with the step program as data", false},
+    {"object", "optimize and write machine code", false},
+    {"link", "link with the runtime", false},
+};
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+StringRef lastPhase(Emit emit) {
+  switch (emit) {
+  case Emit::Mlir:
+    return "lower";
+  case Emit::Llvm:
+  case Emit::Object:
+    return "object";
+  case Emit::Executable:
+    break;
+  }
+  return "link";
+}
+
+} // namespace
+
+llvm::ArrayRef<PhaseInfo> compilePhases() { return kPhases; }
+
+LogicalResult (Compilation::*const Compilation::kPhaseMethods[])() = {
+    &Compilation::importPhase,  &Compilation::bindInputs,   &Compilation::raise,   &Compilation::specialize,
+    &Compilation::attachLoss,   &Compilation::computeDtype, &Compilation::outline, &Compilation::differentiate,
+    &Compilation::updateBodies, &Compilation::schedule,     &Compilation::lower,   &Compilation::object,
+    &Compilation::link};
+
+LogicalResult Compilation::run() {
+  static_assert(std::size(kPhases) == std::size(kPhaseMethods), "one method a phase");
+  StringRef last = options.stopAfter.empty() ? lastPhase(options.emit) : StringRef(options.stopAfter);
+  for (size_t i = 0; i < std::size(kPhases); ++i) {
+    const PhaseInfo &phase = kPhases[i];
+    if (phase.trainOnly && !options.train)
+      continue;
+    auto start = std::chrono::steady_clock::now();
+    if (failed((this->*kPhaseMethods[i])()))
+      return failure();
+    if (failed(verify(*module)))
+      return failure();
+    if (options.timing)
+      log << llvm::format("%8.3f s  ", secondsSince(start)) << phase.name << "\n";
+    if (phase.name == options.printAfter)
+      printState(phase.name, log);
+    if (phase.name != last)
+      continue;
+    // The machine's phases write their own files, except where only the program is asked for.
+    bool text = phase.name != "object" && phase.name != "link";
+    return text ? writeText([&](raw_ostream &os) { printState(phase.name, os); }) : success();
+  }
+  return success();
+}
+
+void Compilation::printState(StringRef phase, raw_ostream &os) {
+  if (phase == "schedule")
+    os << schedule::printStepProgram(step);
+  else
+    os << *module << "\n";
+}
+
+InFlightDiagnostic Compilation::error() { return emitError(FileLineColLoc::get(&context, options.model.path, 0, 0)); }
+
+LogicalResult Compilation::writeText(llvm::function_ref<void(raw_ostream &)> print) {
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(options.output.empty() ? "-" : options.output, &message);
+  if (!file)
+    return error() << message;
+  print(file->os());
+  file->keep();
+  return success();
+}
+
+LogicalResult Compilation::runPasses(llvm::function_ref<void(OpPassManager &)> build) {
+  PassManager manager(&context);
+  build(manager);
+  return manager.run(*module);
+}
+
+LogicalResult Compilation::importPhase() {
+  module = importModel(context, options.model);
+  if (!module)
+    return failure();
+  return hashModel();
+}
+
+/// The executable holds no weights: it reads them from the file whose hash this is.
+LogicalResult Compilation::hashModel() {
+  auto buffer = llvm::MemoryBuffer::getFile(options.model.path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return error() << "cannot be read: " << buffer.getError().message();
+  llvm::SHA256 hash;
+  hash.update((*buffer)->getBuffer());
+  modelHash = llvm::toHex(hash.final(), /*LowerCase=*/true);
+  return success();
+}
+
+LogicalResult Compilation::bindInputs() {
+  // The ONNX front end has bound what --input names, files too.
+  bool imported = modelKindOf(options.model.path) == ModelKind::Onnx;
+  std::vector<std::string> given, usual;
+  for (const auto &[name, input] : options.model.inputs) {
+    if (imported)
+      continue;
+    switch (input.kind) {
+    case onnx::ConstantInput::Kind::Ones:
+      given.push_back(name + "=ones");
+      break;
+    case onnx::ConstantInput::Kind::Zeros:
+      given.push_back(name + "=zeros");
+      break;
+    case onnx::ConstantInput::Kind::Arange:
+      given.push_back(name + "=arange");
+      break;
+    case onnx::ConstantInput::Kind::File:
+      return error() << "--input=" << name << "=FILE is for ONNX models: accepted here are ones, zeros and arange";
+    }
+  }
+  if (options.train) {
+    if (!options.model.inputs.count("attention_mask"))
+      usual.push_back("attention_mask=ones");
+    // With a document mask positions stay an input: --reset-positions restarts them in every document.
+    if (!options.model.inputs.count("position_ids") && plan.mask == "model")
+      usual.push_back("position_ids=arange");
+  }
+  return runPasses([&](OpPassManager &manager) {
+    auto add = [&](const std::vector<std::string> &inputs, bool optional) {
+      tfm::TfmBindInputsOptions bind;
+      bind.inputs.assign(inputs.begin(), inputs.end());
+      bind.optional = optional;
+      if (!inputs.empty())
+        manager.addPass(tfm::createTfmBindInputs(bind));
+    };
+    add(given, /*optional=*/false);
+    add(usual, /*optional=*/true);
+  });
+}
+
+LogicalResult Compilation::raise() { return runPasses(tfm::buildRaisePipeline); }
+
+LogicalResult Compilation::specialize() {
+  FailureOr<ModelFacts> read = readModelFacts(*module);
+  if (failed(read))
+    return failure();
+  facts = std::move(*read);
+  FailureOr<std::vector<std::string>> sizes = resolveSizes(*module, facts, options.model.dims, options.train, plan);
+  if (failed(sizes))
+    return failure();
+  tfm::TfmSpecializeOptions bind;
+  bind.sizes.assign(sizes->begin(), sizes->end());
+  return runPasses([&](OpPassManager &manager) { manager.addPass(tfm::createTfmSpecialize(bind)); });
+}
+
+LogicalResult Compilation::attachLoss() {
+  tfm::TfmAttachLossOptions loss;
+  loss.documents = plan.mask == "documents";
+  return runPasses([&](OpPassManager &manager) { manager.addPass(tfm::createTfmAttachLoss(loss)); });
+}
+
+LogicalResult Compilation::computeDtype() {
+  if (plan.computeType.empty())
+    plan.computeType = "f32"; // the host's default
+  tfm::TfmApplyComputeDtypeOptions dtype;
+  dtype.dtype = plan.computeType;
+  return runPasses([&](OpPassManager &manager) { manager.addPass(tfm::createTfmApplyComputeDtype(dtype)); });
+}
+
+LogicalResult Compilation::outline() {
+  return runPasses([&](OpPassManager &manager) { manager.addPass(tfm::createTfmOutline()); });
+}
+
+LogicalResult Compilation::differentiate() {
+  tfm::TfmDifferentiateOptions options;
+  options.recompute = plan.recompute;
+  SmallVector<StringRef> rebuild;
+  StringRef(plan.rebuild).split(rebuild, ',');
+  for (StringRef item : rebuild)
+    options.rebuild.push_back(item.str());
+  options.freeze = plan.freeze;
+  return runPasses([&](OpPassManager &manager) {
+    manager.addPass(tfm::createTfmDifferentiate(options));
+    manager.addPass(tfm::createTfmVerifyMicrobatch());
+  });
+}
+
+LogicalResult Compilation::updateBodies() {
+  tfm::TfmAddUpdateBodiesOptions update;
+  update.optimizer = plan.optimizer;
+  update.dtype = plan.computeType;
+  return runPasses([&](OpPassManager &manager) { manager.addPass(tfm::createTfmAddUpdateBodies(update)); });
+}
+
+LogicalResult Compilation::schedule() {
+  FailureOr<schedule::MicrobatchProgram> program = extractMicrobatch(*module, facts, options.train);
+  if (failed(program))
+    return failure();
+  schedule::Result<schedule::StepProgram> built = schedule::buildStepProgram(*program, plan);
+  if (!built)
+    return error() << built.error();
+  step = std::move(*built);
+  llvm::SmallString<128> path(options.model.path);
+  llvm::sys::fs::make_absolute(path);
+  step.model = {path.str().str(), modelHash, nameOf(modelKindOf(options.model.path))};
+  // The boundary of this phase: every access of every action, replayed.
+  std::vector<std::string> faults = schedule::verifyStepProgram(*program, step);
+  if (faults.empty())
+    return success();
+  InFlightDiagnostic diagnostic = error() << "the step program is wrong: " << faults.front();
+  for (const std::string &fault : llvm::ArrayRef(faults).drop_front())
+    diagnostic.attachNote() << fault;
+  return diagnostic;
+}
+
+LogicalResult compileModel(MLIRContext &context, const CompileOptions &options, raw_ostream &log) {
+  return Compilation(context, options, log).run();
+}
+
+} // namespace drover

@@ -1,0 +1,78 @@
+//===- CompileToHost.cpp - phases from bodies to an executable ------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "Compilation.h"
+#include "drover/Dialect/Rt/IR/Rt.h"
+#include "drover/Schedule/Serialize.h"
+#include "drover/Target/Host/Host.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+
+using namespace mlir;
+
+namespace drover {
+
+/// Bodies of the step program are compiled functions of the same names; what they need for workspace is known from
+/// here on, and so are the metadata.
+LogicalResult Compilation::lower() {
+  host::HostOptions hostOptions;
+  hostOptions.cpu = options.hostCpu;
+  if (failed(runPasses([&](OpPassManager &manager) { host::buildHostLoweringPipeline(manager, hostOptions); })))
+    return failure();
+  int64_t workspace = 0;
+  std::vector<std::string> names;
+  for (schedule::Body &body : step.bodies) {
+    Operation *function = module->lookupSymbol(body.name);
+    auto bytes = function ? function->getAttrOfType<IntegerAttr>(rt::RtDialect::kWorkspaceAttr) : IntegerAttr();
+    if (!bytes)
+      return error() << "body '" << body.name << "' was lowered without '" << rt::RtDialect::kWorkspaceAttr << "'";
+    body.workspaceBytes = bytes.getInt();
+    workspace = std::max(workspace, body.workspaceBytes);
+    names.push_back(body.name);
+  }
+  for (schedule::Batch &batch : step.batches)
+    batch.memory.workspace = workspace;
+  llvm::ArrayRef actions(reinterpret_cast<const char *>(step.actions.data()),
+                         step.actions.size() * sizeof(drover_action));
+  return host::embedProgram(*module, schedule::serializeMetadata(step), actions, names);
+}
+
+LogicalResult Compilation::object() {
+  host::HostOptions hostOptions;
+  hostOptions.cpu = options.hostCpu;
+  if (options.emit == Emit::Llvm) {
+    FailureOr<std::string> text = host::emitLLVM(*module, hostOptions);
+    return failed(text) ? failure() : writeText([&](raw_ostream &os) { os << *text; });
+  }
+  FailureOr<SmallVector<char, 0>> object = host::emitObject(*module, hostOptions);
+  if (failed(object))
+    return failure();
+  // The object of an executable is a temporary file.
+  objectFile = options.output;
+  bool isLast = options.emit == Emit::Object || options.stopAfter == "object";
+  if (!isLast) {
+    SmallString<128> path;
+    if (std::error_code code = llvm::sys::fs::createTemporaryFile("drover", "o", path))
+      return error() << "cannot make a temporary file: " << code.message();
+    objectFile = path.str().str();
+  }
+  if (objectFile.empty())
+    return error() << "-o is needed for the object file";
+  std::error_code code;
+  llvm::raw_fd_ostream file(objectFile, code);
+  if (!code) {
+    file.write(object->data(), object->size());
+    file.close();
+    code = file.error();
+  }
+  return code ? error() << "cannot write '" << objectFile << "': " << code.message() : success();
+}
+
+LogicalResult Compilation::link() {
+  llvm::FileRemover remove(objectFile);
+  return linkExecutable(FileLineColLoc::get(&context, options.model.path, 0, 0), objectFile, options.output,
+                        options.runtimeDir);
+}
+
+} // namespace drover
