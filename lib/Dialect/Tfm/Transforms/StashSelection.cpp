@@ -124,6 +124,10 @@ private:
   std::vector<unsigned> next;
 };
 
+/// Another look at one tensor: a slice of a packed projection, a reshape. It can be had from the tensor at any time,
+/// and keeping it instead would be a copy.
+bool isView(Operation *op) { return recomputeClassOf(op) == RecomputeClass::Movement && op->getNumOperands() == 1; }
+
 /// What the policy says of one operation's results.
 struct Treatment {
   bool rebuildable; ///< may run again
@@ -133,6 +137,8 @@ struct Treatment {
 Treatment treatmentOf(Operation *op, const RecomputePolicy &policy) {
   if (policy.mode == RecomputeMode::Full)
     return {true, false};
+  if (isView(op))
+    return {true, true};
   switch (RecomputeClass kind = recomputeClassOf(op)) {
   case RecomputeClass::Contraction:
   case RecomputeClass::Reduction:
@@ -165,7 +171,7 @@ public:
     for (Value operand : op->getOperands())
       origin |= origins.lookup(operand);
     RecomputeClass kind = recomputeClassOf(op);
-    bool view = kind == RecomputeClass::Movement && op->getNumOperands() == 1 && views.contains(op->getOperand(0));
+    bool view = isView(op) && views.contains(op->getOperand(0));
     for (Value result : op->getResults()) {
       origins[result] = origin;
       if (view)
@@ -203,7 +209,9 @@ SetVector<Value> drover::tfm::selectStash(Block &body, ArrayRef<OperandKind> kin
   for (Operation &op : body.without_terminator()) {
     Treatment treatment = free.visit(&op) ? Treatment{true, false} : treatmentOf(&op, policy);
     for (Value result : op.getResults()) {
-      unsigned in = addValue(result, treatment.stashable ? bytesOf(result.getType()) : FlowNetwork::kUnbounded);
+      // Of equal bytes the tensor is kept, not its views.
+      int64_t cost = bytesOf(result.getType()) + isView(&op);
+      unsigned in = addValue(result, treatment.stashable ? cost : FlowNetwork::kUnbounded);
       if (!treatment.rebuildable)
         network.addEdge(source, in, FlowNetwork::kUnbounded);
       else

@@ -108,7 +108,8 @@ def TfmDifferentiate : Pass<"tfm-differentiate", "mlir::ModuleOp"> {
       full       everything: only arguments of the body are kept
       rebuild=auto  all memory-bound work where it saves bytes; `none`; or a list of norms, act, rope,
                  casts, which are then always rebuilt. Element-wise work that is no activation of its
-                 own belongs to act where rebuilding it saves bytes.
+                 own belongs to act where rebuilding it saves bytes. Of equal bytes a tensor is
+                 stashed rather than slices or reshapes of it.
     Frozen parameters have no accumulator, and nothing below the first trainable one has a backward.
     Expects: the result of tfm-outline, with the loss as its only result.
     Guarantees: `tfm-verify-microbatch` passes.
