@@ -122,9 +122,7 @@ unsigned OutlineAnalysis::groupOf(Value operand) {
   auto argument = dyn_cast<BlockArgument>(operand);
   if (!argument)
     return 0;
-  if (model.getArgAttr(argument.getArgNumber(), TfmDialect::kParameterAttr))
-    return 2;
-  return isFloatTensor(argument.getType()) ? 0 : 1;
+  return model.getArgAttr(argument.getArgNumber(), TfmDialect::kParameterAttr) ? 2 : 1;
 }
 
 BodyShape OutlineAnalysis::shapeOf(const Segment &segment) {

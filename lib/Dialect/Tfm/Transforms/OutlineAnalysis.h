@@ -21,8 +21,7 @@ struct Segment {
 struct BodyShape {
   /// All operations, those included that are computed again in each body, producers first.
   llvm::SmallVector<mlir::Operation *> operations;
-  /// Values from earlier bodies and floating-point inputs, then other inputs, then parameters; each group in the
-  /// order of first use.
+  /// Values from earlier bodies, then inputs, then parameters; each group in the order of first use.
   llvm::SmallVector<mlir::Value> operands;
   /// Values that other bodies or the function's results use.
   llvm::SmallVector<mlir::Value> results;
@@ -51,8 +50,7 @@ private:
   void cut();
   void placeRemainingResults();
   void findLayers();
-  /// The group of `BodyShape::operands` that a value belongs to. The first layer may read an input where the others
-  /// read the stream, and is their like.
+  /// The group of `BodyShape::operands` that a value belongs to.
   unsigned groupOf(mlir::Value operand);
   bool onStream(mlir::Operation *op) const { return streamOps.contains(op); }
   std::vector<const void *> keyOf(const BodyShape &shape, bool withAttributes);
