@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "Importer.h"
+#include "drover/Support/Npy.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Verifier.h"
@@ -109,24 +110,32 @@ Value Importer::constantInput(const ValueInfo &info, ArrayRef<Expr> shape, const
   case ConstantInput::Kind::File:
     break;
   }
-  std::unique_ptr<Tensor> &tensor = npyTensors[info.name];
-  if (!tensor) {
-    Expected<std::unique_ptr<Tensor>> read = readNpy(constant.path, npyBuffers);
-    if (!read) {
-      builder->fail(toString(read.takeError()));
-      return {};
-    }
-    tensor = std::move(*read);
+  Expected<drover::Tensor> array = drover::readNpy(constant.path);
+  if (!array) {
+    builder->fail("--input=" + info.name + ": " + toString(array.takeError()));
+    return {};
   }
-  if (tensor->type != info.type || tensor->dims.size() != shape.size()) {
-    builder->fail("'" + constant.path + "' has " + str(tensor->type) + " elements and rank " +
-                  Twine(tensor->dims.size()) + ", input '" + info.name + "' has " + str(info.type) + " and rank " +
+  // A .npy file has no bf16 and holds unsigned numbers as signed ones: the kinds must agree, then the
+  // values are converted.
+  Shape have(array->shape.begin(), array->shape.end());
+  if (drover::isFloat(array->kind) != isFloat(info.type) || have.size() != shape.size()) {
+    builder->fail("--input=" + info.name + ": '" + constant.path + "' has " + name(array->kind) +
+                  " elements and rank " + Twine(have.size()) + ", the input " + str(info.type) + " and rank " +
                   Twine(shape.size()));
     return {};
   }
-  for (auto [size, wanted] : zip(tensor->dims, shape))
+  for (auto [size, wanted] : zip(have, shape))
     builder->unify(wanted, size);
-  return initializerValue(*tensor);
+  Known known;
+  for (double value : array->floats)
+    known.floats.push_back(roundTo(info.type, value));
+  known.ints.assign(array->ints.begin(), array->ints.end());
+  Value value = builder->fromKnown(info.type, have, std::move(known));
+  if (array->size() > TensorBuilder::maxKnown) {
+    value.ir = builder->materialize(value);
+    value.known = nullptr;
+  }
+  return value;
 }
 
 bool Importer::addInput(const ValueInfo &info, size_t index, Scope &scope) {

@@ -22,10 +22,6 @@ llvm::Expected<std::vector<const Node *>> sortNodes(llvm::ArrayRef<Node> nodes, 
 /// The names that a node reads: its inputs, and what its subgraphs capture.
 void forEachRead(const Node &node, llvm::function_ref<void(llvm::StringRef)> read);
 
-/// Values of a .npy file as a tensor of the model.
-llvm::Expected<std::unique_ptr<Tensor>> readNpy(llvm::StringRef path,
-                                                std::vector<std::unique_ptr<llvm::MemoryBuffer>> &buffers);
-
 class Importer {
 public:
   Importer(mlir::MLIRContext &context, const ImportOptions &options, ImportReport &report)
@@ -83,8 +79,6 @@ private:
   /// Names and shapes of the arguments that are model inputs.
   std::vector<std::pair<std::string, Shape>> inputArguments;
   std::deque<std::string> rewrittenDims;
-  std::vector<std::unique_ptr<llvm::MemoryBuffer>> npyBuffers;
-  llvm::StringMap<std::unique_ptr<Tensor>> npyTensors;
 
   /// Names visible here: the innermost scope last. A function body sees only its own.
   std::vector<Scope> scopes;
