@@ -82,26 +82,28 @@ func.func @interleaved_partial_linear(%x: tensor<2x5x16xf32>, %p: tensor<2x5xi64
 
 // A table of cosines and sines gathered by position; no theta gives these frequencies.
 // CHECK-LABEL: @gathered_table(
-// CHECK-SAME: %[[X:[^:]*]]: tensor<2x3x4xf32>, %[[P:[^:]*]]: tensor<2x3xi64>
-// CHECK: tfm.rope %[[X]], %[[P]] {head_size = 4 : i64, inv_freq = array<f32: {{1.000000e\+00|1\.0.*|0\.99.*}}, 0.{{69.*|7.*}}>, rotary_dim = 4 : i64,
-func.func @gathered_table(%x: tensor<2x3x4xf32>, %p: tensor<2x3xi64> {tfm.input = "position_ids"}) -> tensor<2x3x4xf32> {
-  // cos and sin of p and 0.7 p, each twice.
-  %cos = arith.constant dense<[[1.0, 1.0, 1.0, 1.0], [0.540302277, 0.764842212, 0.540302277, 0.764842212],
-                               [-0.416146845, 0.169967145, -0.416146845, 0.169967145],
-                               [-0.989992499, -0.504846096, -0.989992499, -0.504846096]]> : tensor<4x4xf32>
-  %sin = arith.constant dense<[[0.0, 0.0, 0.0, 0.0], [0.841470957, 0.644217670, 0.841470957, 0.644217670],
-                               [0.909297406, 0.985449731, 0.909297406, 0.985449731],
-                               [0.141120002, 0.863209367, 0.141120002, 0.863209367]]> : tensor<4x4xf32>
-  %c = tfm.gather %cos, %p {axis = 0 : i64} : (tensor<4x4xf32>, tensor<2x3xi64>) -> tensor<2x3x4xf32>
-  %s = tfm.gather %sin, %p {axis = 0 : i64} : (tensor<4x4xf32>, tensor<2x3xi64>) -> tensor<2x3x4xf32>
-  %0 = tfm.slice %x {offsets = array<i64: 0, 0, 0>, strides = array<i64: 1, 1, 1>} : tensor<2x3x4xf32> -> tensor<2x3x2xf32>
-  %1 = tfm.slice %x {offsets = array<i64: 0, 0, 2>, strides = array<i64: 1, 1, 1>} : tensor<2x3x4xf32> -> tensor<2x3x2xf32>
-  %2 = arith.negf %1 : tensor<2x3x2xf32>
-  %3 = tfm.concat %2, %0 {axis = 2 : i64} : (tensor<2x3x2xf32>, tensor<2x3x2xf32>) -> tensor<2x3x4xf32>
-  %4 = arith.mulf %x, %c : tensor<2x3x4xf32>
-  %5 = arith.mulf %3, %s : tensor<2x3x4xf32>
-  %6 = arith.addf %4, %5 : tensor<2x3x4xf32>
-  return %6 : tensor<2x3x4xf32>
+// CHECK-SAME: %[[X:[^:]*]]: tensor<2x3x6xf32>, %[[P:[^:]*]]: tensor<2x3xi64>
+// CHECK: tfm.rope %[[X]], %[[P]] {head_size = 6 : i64, inv_freq = array<f32: {{1.000000e.00|0.999999.*}}, {{0.7.*|0.69999.*}}, {{0.6.*|0.59999.*|6.00.*e-01|5.99.*e-01}}>, rotary_dim = 6 : i64,
+func.func @gathered_table(%x: tensor<2x3x6xf32>, %p: tensor<2x3xi64> {tfm.input = "position_ids"}) -> tensor<2x3x6xf32> {
+  // cos and sin of p, 0.7 p and 0.6 p, each twice.
+  %cos = arith.constant dense<[[1.0, 1.0, 1.0, 1.0, 1.0, 1.0],
+                               [0.540302277, 0.764842212, 0.825335622, 0.540302277, 0.764842212, 0.825335622],
+                               [-0.416146845, 0.169967145, 0.362357765, -0.416146845, 0.169967145, 0.362357765],
+                               [-0.989992499, -0.504846096, -0.227202088, -0.989992499, -0.504846096, -0.227202088]]> : tensor<4x6xf32>
+  %sin = arith.constant dense<[[0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+                               [0.841470957, 0.64421767, 0.564642489, 0.841470957, 0.64421767, 0.564642489],
+                               [0.909297407, 0.985449731, 0.932039082, 0.909297407, 0.985449731, 0.932039082],
+                               [0.141120002, 0.863209367, 0.973847628, 0.141120002, 0.863209367, 0.973847628]]> : tensor<4x6xf32>
+  %c = tfm.gather %cos, %p {axis = 0 : i64} : (tensor<4x6xf32>, tensor<2x3xi64>) -> tensor<2x3x6xf32>
+  %s = tfm.gather %sin, %p {axis = 0 : i64} : (tensor<4x6xf32>, tensor<2x3xi64>) -> tensor<2x3x6xf32>
+  %0 = tfm.slice %x {offsets = array<i64: 0, 0, 0>, strides = array<i64: 1, 1, 1>} : tensor<2x3x6xf32> -> tensor<2x3x3xf32>
+  %1 = tfm.slice %x {offsets = array<i64: 0, 0, 3>, strides = array<i64: 1, 1, 1>} : tensor<2x3x6xf32> -> tensor<2x3x3xf32>
+  %2 = arith.negf %1 : tensor<2x3x3xf32>
+  %3 = tfm.concat %2, %0 {axis = 2 : i64} : (tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> tensor<2x3x6xf32>
+  %4 = arith.mulf %x, %c : tensor<2x3x6xf32>
+  %5 = arith.mulf %3, %s : tensor<2x3x6xf32>
+  %6 = arith.addf %4, %5 : tensor<2x3x6xf32>
+  return %6 : tensor<2x3x6xf32>
 }
 
 // -----
