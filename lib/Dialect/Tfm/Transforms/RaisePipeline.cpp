@@ -27,6 +27,7 @@ void drover::tfm::buildRaisePipeline(OpPassManager &manager) {
   cleanUp();
   // A rotation ends at linears and norms; equal tables must be one value to be read once.
   function.addPass(createTfmRaiseRope());
+  function.addPass(createTfmRaisePositions());
   function.addPass(createTfmRaiseAttention());
   // The way from heads to hidden and back that each of them put in cancels.
   function.addPass(createTfmSimplifyViews());

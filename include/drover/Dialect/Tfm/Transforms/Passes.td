@@ -241,6 +241,17 @@ def TfmRaiseRope : Pass<"tfm-raise-rope", "mlir::func::FuncOp"> {
   let dependentDialects = ["::drover::tfm::TfmDialect"];
 }
 
+def TfmRaisePositions : Pass<"tfm-raise-positions", "mlir::func::FuncOp"> {
+  let summary = "positions that count become tfm.iota";
+  let description = [{
+    The ids of a `tfm.embedding` and the positions of a `tfm.rope` that depend on sizes only are
+    evaluated at several sizes; where every row is start + step * index they become one `tfm.iota` row,
+    broadcast: running sums over a mask of ones, say.
+    Does not check: sizes other than those tried.
+  }];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
 def TfmRaiseAttention : Pass<"tfm-raise-attention", "mlir::func::FuncOp"> {
   let summary = "softmax(q k^T) v with its scale, softcap and mask";
   let description = [{
