@@ -420,9 +420,13 @@ LogicalResult RowProgramBuilder::add(Operation *op) {
       .Case([&](tfm::AccumulateOp accumulate) {
         NodeId old = load(accumulate.getAccumulator(), Role::Element);
         NodeId value = convert(load(accumulate.getValue(), Role::Element), program.nodes[old].type);
-        Node flag{NodeKind::CallAccumulates, IntegerType::get(context, 1)};
-        flag.perRow = true;
-        NodeId sum = compute(program.nodes[old].type, {push(std::move(flag)), this->add(old, value), value}, select());
+        NodeId sum = this->add(old, value);
+        // What another sum of this body wrote is always added to.
+        if (isa<BlockArgument>(accumulate.getAccumulator())) {
+          Node flag(NodeKind::CallAccumulates, IntegerType::get(context, 1));
+          flag.perRow = true;
+          sum = compute(program.nodes[old].type, {push(std::move(flag)), sum, value}, select());
+        }
         return define(accumulate.getResult(), sum), success();
       })
       .Case([&](tfm::EmbeddingOp embedding) {
