@@ -335,46 +335,75 @@ void BodyPlan::schedule() {
       unitIndex[op] = i;
 }
 
-/// A kernel that reads what an earlier one computes moves into it where all its other operands are there already:
-/// column sums beside the kernel that computes their operand.
+/// The operands of a unit that other units compute, with those units' places; none where a unit that comes later may
+/// write a part of one.
+std::optional<SmallVector<std::pair<OpOperand *, size_t>>> BodyPlan::computedOperands(size_t index) {
+  SmallVector<std::pair<OpOperand *, size_t>> operands;
+  for (Operation *op : units[index].ops)
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *root = views.of(operand.get()).root.getDefiningOp();
+      while (root && absorbed.contains(root))
+        root = absorbed.lookup(root);
+      if (root && isPlacedConcat(root))
+        return std::nullopt;
+      auto it = root ? unitIndex.find(root) : unitIndex.end();
+      if (it != unitIndex.end() && it->second != index)
+        operands.push_back({&operand, it->second});
+    }
+  return operands;
+}
+
+/// True where both units read a whole tensor of their domain.
+bool BodyPlan::shareAnOperand(const Unit &a, const Unit &b) {
+  llvm::DenseSet<Value> roots;
+  auto visit = [&](const Unit &unit, function_ref<bool(Value)> found) {
+    for (Operation *op : unit.ops)
+      for (Value operand : op->getOperands())
+        if (Value root = views.of(operand).root; product(shapeOf(root)) == unit.domain.rows * unit.domain.cols)
+          if (found(root))
+            return true;
+    return false;
+  };
+  visit(a, [&](Value root) { return roots.insert(root), false; });
+  return visit(b, [&](Value root) { return roots.contains(root); });
+}
+
+/// A kernel moves into an earlier one that computes what it reads, or reads what it reads, where all its operands are
+/// there by then: column sums beside the kernel that computes their operand, an activation beside its gradient.
 void BodyPlan::hoist() {
+  auto mayHold = [&](const Unit &unit) {
+    return unit.kind == UnitKind::Rows && !unit.ops.empty() && !unit.ops.back()->hasAttr(kCopyAttr) &&
+           !views.isMaterialized(unit.ops.back()->getResult(0));
+  };
   for (size_t later = 0; later < units.size(); ++later) {
     Unit &unit = units[later];
-    if (unit.kind != UnitKind::Rows || unit.ops.empty() || unit.ops.back()->hasAttr(kCopyAttr))
+    if (!mayHold(unit))
       continue;
-    // The unit that computes each operand; none for arguments and constants.
-    size_t target = 0, limit = 0; // limit: all operands but the target's are there after it
-    SmallVector<std::pair<OpOperand *, size_t>> operands;
-    for (Operation *op : unit.ops)
-      for (OpOperand &operand : op->getOpOperands()) {
-        Operation *root = views.of(operand.get()).root.getDefiningOp();
-        while (root && absorbed.contains(root))
-          root = absorbed.lookup(root);
-        if (root && isPlacedConcat(root)) {
-          limit = std::max(limit, later); // several units compute it
-          continue;
+    auto operands = computedOperands(later);
+    if (!operands)
+      continue;
+    size_t first = 0; // the unit that computes the last of the operands
+    for (auto [operand, index] : *operands)
+      first = std::max(first, index);
+    for (size_t target = first; target < later; ++target) {
+      Unit &earlier = units[target];
+      if (!mayHold(earlier) || !(earlier.domain == unit.domain) || earlier.ops.size() + unit.ops.size() > kMaxFused)
+        continue;
+      bool computes = false, fits = true;
+      for (auto [operand, index] : *operands)
+        if (index == target) {
+          computes = true;
+          fits &= canFuse(*operand, unit.domain);
         }
-        if (root && unitIndex.contains(root) && unitIndex[root] != later)
-          operands.push_back({&operand, unitIndex[root]});
-      }
-    for (auto [operand, index] : operands)
-      target = std::max(target, index + 1);
-    if (target == 0 || limit != 0)
-      continue;
-    Unit &earlier = units[--target];
-    bool fits = earlier.kind == UnitKind::Rows && earlier.domain == unit.domain && !earlier.ops.empty() &&
-                !earlier.ops.back()->hasAttr(kCopyAttr) && earlier.ops.size() + unit.ops.size() <= kMaxFused &&
-                !views.isMaterialized(earlier.ops.back()->getResult(0));
-    for (auto [operand, index] : operands)
-      if (index == target)
-        fits &= canFuse(*operand, unit.domain);
-    if (!fits)
-      continue;
-    for (Operation *op : unit.ops)
-      unitIndex[op] = target;
-    earlier.ops.append(unit.ops);
-    llvm::sort(earlier.ops, [&](Operation *a, Operation *b) { return order[a] < order[b]; });
-    unit.ops.clear();
+      if (!fits || (!computes && !shareAnOperand(earlier, unit)))
+        continue;
+      for (Operation *op : unit.ops)
+        unitIndex[op] = target;
+      earlier.ops.append(unit.ops);
+      llvm::sort(earlier.ops, [&](Operation *a, Operation *b) { return order[a] < order[b]; });
+      unit.ops.clear();
+      break;
+    }
   }
   llvm::erase_if(units, [](const Unit &unit) { return unit.ops.empty(); });
   for (auto [i, unit] : llvm::enumerate(units))

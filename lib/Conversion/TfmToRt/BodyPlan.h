@@ -68,6 +68,8 @@ private:
   llvm::LogicalResult materializeOperands();
   void schedule();
   void hoist();
+  std::optional<llvm::SmallVector<std::pair<mlir::OpOperand *, size_t>>> computedOperands(size_t index);
+  bool shareAnOperand(const Unit &a, const Unit &b);
   llvm::LogicalResult buildPrograms();
   llvm::LogicalResult assignSlots(bool &again);
   void reuseInPlace(llvm::DenseMap<mlir::Value, std::pair<int64_t, int64_t>> &lives);
