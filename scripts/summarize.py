@@ -31,9 +31,14 @@ def googletest(path, report):
 def lit(path, report):
     """Counts one lit result file."""
     kinds = {"PASS": "passed", "XFAIL": "passed", "UNSUPPORTED": "skipped", "EXCLUDED": "skipped", "SKIPPED": "skipped"}
-    with open(path) as file:
-        for test in json.load(file)["tests"]:
-            report[kinds.get(test["code"], "failed")].append(test["name"])
+    try:
+        with open(path) as file:
+            tests = json.load(file)["tests"]
+    except (ValueError, KeyError):
+        report["failed"].append(os.path.basename(path)[:-5] + " (lit did not finish)")
+        return
+    for test in tests:
+        report[kinds.get(test["code"], "failed")].append(test["name"])
 
 
 def main():
