@@ -126,9 +126,11 @@ Value Expression::sine(Value x, bool cosine) {
 namespace {
 struct RtExpandMath : drover::impl::RtExpandMathBase<RtExpandMath> {
   void runOnOperation() override {
-    getOperation().walk([](Operation *op) {
+    bool others = false;
+    getOperation().walk([&](Operation *op) {
       if (op->getNumResults() != 1 || !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
         return;
+      others |= isa<math::ErfOp, math::LogOp>(op);
       OpBuilder builder(op);
       Expression expression(builder, op);
       Value result;
@@ -143,6 +145,8 @@ struct RtExpandMath : drover::impl::RtExpandMathBase<RtExpandMath> {
       op->getResult(0).replaceAllUsesWith(result);
       op->erase();
     });
+    if (!others)
+      return;
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
       return name == math::ErfOp::getOperationName() || name == math::LogOp::getOperationName();
