@@ -136,7 +136,7 @@ def main():
     builder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "build_onnx.py")
     subprocess.run([sys.executable, builder, arguments.config, "-o", path("model.onnx"), "--seed", str(arguments.seed)], check=True)
 
-    settings = dict(optimizer="adamw", lr=2e-3, min_lr=2e-4, warmup_steps=5, beta1=0.9, beta2=0.95, eps=1e-8, weight_decay=0.1, grad_clip=1.0,
+    settings = dict(optimizer="adamw", lr=2e-3, min_lr=2e-4, warmup_steps=5, beta1=0.9, beta2=0.95, eps=1e-6, weight_decay=0.1, grad_clip=1.0,
                     global_batch=arguments.global_batch, seq_len=arguments.seq_len, steps=arguments.steps, separator=10, ignore_label=32)
     with open(arguments.text, "rb") as file:
         tokens = np.frombuffer(file.read(), np.uint8).astype("<u2")
