@@ -301,11 +301,17 @@ void RowProgramBuilder::addLogits(Operation *op) {
     Type type = computeType(elementTypeOf(sum.getSum()));
     NodeId x = convert(load(sum.getLogits(), Role::Element), type);
     define(sum.getSum(), reduce(RowReduction::Sum, exp(sub(x, load(sum.getMaximum(), Role::Row)))));
-    // The label's logit where the label counts; element 0 is read, and not used, where it does not.
     NodeId id = label(sum.getLabels());
+    View logits = views.of(sum.getLogits());
+    if (produced.contains(sum.getLogits()) || produced.contains(logits.root)) {
+      // This kernel computes the logits, and stores a row behind these sums at the earliest: pick the label's while
+      // they pass. No label that does not count is a column.
+      NodeId hit = compute(i1, {columnIndex(), id}, compareInt(arith::CmpIPredicate::eq));
+      return define(sum.getTarget(), reduce(RowReduction::Sum, compute(type, {hit, x, constant(type, 0.0)}, select())));
+    }
+    // The label's logit where the label counts; element 0 is read, and not used, where it does not.
     NodeId counts = compute(i1, {id, zero}, compareInt(arith::CmpIPredicate::sge));
     NodeId safe = compute(i64, {counts, id, zero}, select());
-    View logits = views.of(sum.getLogits());
     View row = logits;
     row.shape.pop_back();
     row.strides.pop_back();

@@ -139,6 +139,15 @@ TEST_P(HostOps, LossAndItsGradient) {
     return %loss, %m, %s, %t, %d : tensor<f64>, tensor<3x7xf32>, tensor<3x7xf32>, tensor<3x7xf32>, tensor<3x7x37xT>)");
 }
 
+TEST_P(HostOps, LossOfLogitsThatTheSameKernelComputes) {
+  expect("%x: tensor<3x7x37xf32>, %b: tensor<37xf32>, %l: tensor<3x7xi64> {test.range = array<i64: -2, 37>}",
+         "tensor<3x7xf32>, tensor<3x7xf32>, tensor<3x7xf32>, tensor<3x7x37xf32>", R"(
+    %y = tfm.bias_add %x, %b : (tensor<3x7x37xf32>, tensor<37xf32>) -> tensor<3x7x37xf32>
+    %m = tfm.logits_max %y : (tensor<3x7x37xf32>) -> tensor<3x7xf32>
+    %s, %t = tfm.logits_sum %y, %l, %m : (tensor<3x7x37xf32>, tensor<3x7xi64>, tensor<3x7xf32>) -> (tensor<3x7xf32>, tensor<3x7xf32>)
+    return %m, %s, %t, %y : tensor<3x7xf32>, tensor<3x7xf32>, tensor<3x7xf32>, tensor<3x7x37xf32>)");
+}
+
 const char *kAccumulations = R"(
 func.func private @body(%x: tensor<3x37x19xf32>, %dy: tensor<3x37x23xf32>, %ids: tensor<3x37xi64> {test.range = array<i64: 0, 11>},
     %w: tensor<19xf32>, %dx: tensor<3x37x19xf32>,
