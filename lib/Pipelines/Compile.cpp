@@ -182,7 +182,7 @@ LogicalResult Compilation::bindInputs() {
   });
 }
 
-LogicalResult Compilation::raise() { return runPasses(tfm::buildRaisePipeline); }
+LogicalResult Compilation::raise() { return raiseModel(*module); }
 
 LogicalResult Compilation::specialize() {
   FailureOr<ModelFacts> read = readModelFacts(*module);

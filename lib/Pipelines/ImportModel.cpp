@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Pipelines/ImportModel.h"
+#include "drover/Dialect/Tfm/Transforms/Passes.h"
 #include "drover/Import/HuggingFace/Import.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 
@@ -54,6 +56,12 @@ OwningOpRef<ModuleOp> importModel(MLIRContext &context, const ModelImportOptions
   emitError(FileLineColLoc::get(&context, options.path, 0, 0))
       << "not a model file: expected a name that ends in .onnx, .json (a Hugging Face config.json) or .mlir";
   return {};
+}
+
+LogicalResult raiseModel(ModuleOp module) {
+  PassManager manager(module.getContext());
+  tfm::buildRaisePipeline(manager);
+  return manager.run(module);
 }
 
 } // namespace drover

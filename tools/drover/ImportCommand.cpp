@@ -19,6 +19,8 @@ cl::SubCommand command("import", "read a model and write its tfm program");
 ModelOptions modelOptions(command);
 cl::opt<std::string> outputFile("o", cl::desc("where to write the program"), cl::value_desc("FILE.mlir"), cl::init("-"),
                                 cl::sub(command));
+cl::opt<bool> noRaise("no-raise", cl::desc("write the program as the front end reads it, before raising"),
+                      cl::sub(command));
 cl::opt<bool> printReport("report",
                           cl::desc("print what was imported (parameters, ties, symbolic sizes) to standard error"),
                           cl::sub(command));
@@ -33,7 +35,7 @@ int run() {
   DiagnosticPrinter printer(context);
   onnx::ImportReport report;
   mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context, *options, &report);
-  if (!module)
+  if (!module || (!noRaise && failed(raiseModel(*module))))
     return 1;
   std::string message;
   std::unique_ptr<ToolOutputFile> output = mlir::openOutputFile(outputFile, &message);

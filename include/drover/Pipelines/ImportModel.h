@@ -22,6 +22,9 @@ const char *nameOf(ModelKind kind);
 mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, const ModelImportOptions &options,
                                               onnx::ImportReport *report = nullptr);
 
+/// From what a front end writes to what a person would (the `raise` phase).
+mlir::LogicalResult raiseModel(mlir::ModuleOp module);
+
 } // namespace drover
 
 #endif // DROVER_PIPELINES_IMPORTMODEL_H
