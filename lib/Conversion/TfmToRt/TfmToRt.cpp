@@ -10,6 +10,8 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 
 using namespace mlir;
 using namespace drover;
@@ -75,6 +77,22 @@ static LogicalResult verifyBody(func::FuncOp func) {
         func.getArgumentTypes()[argument] != func.getResultTypes()[i])
       return func.emitOpError("expects tfm.inplace of result ")
              << i << " to name an argument of type " << func.getResultTypes()[i] << ", not argument " << argument;
+  }
+  return success();
+}
+
+/// Constants that an importer keeps as resources become plain data of the object file.
+static LogicalResult readConstants(func::FuncOp func) {
+  for (auto constant : func.getOps<arith::ConstantOp>()) {
+    if (isa<DenseElementsAttr>(constant.getValue()))
+      continue;
+    auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue());
+    AsmResourceBlob *blob = resource ? resource.getRawHandle().getBlob() : nullptr;
+    auto type = cast<ShapedType>(constant.getType());
+    int64_t bytes = type.getNumElements() * bytesOf(type.getElementType());
+    if (!blob || type.getElementType().isInteger(1) || static_cast<int64_t>(blob->getData().size()) != bytes)
+      return constant.emitOpError("expects dense elements or a resource of ") << bytes << " bytes";
+    constant.setValueAttr(DenseElementsAttr::getFromRawBuffer(type, blob->getData()));
   }
   return success();
 }
@@ -208,7 +226,7 @@ void BodyLowering::emitUnit(Unit &unit) {
 }
 
 LogicalResult BodyLowering::run() {
-  if (failed(verifyBody(func)) || failed(plan.run()))
+  if (failed(verifyBody(func)) || failed(readConstants(func)) || failed(plan.run()))
     return failure();
   func::FuncOp lowered = createFunction();
   Block *block = lowered.addEntryBlock();

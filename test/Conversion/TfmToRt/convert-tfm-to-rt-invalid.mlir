@@ -74,3 +74,11 @@ func.func private @body(%x: tensor<?xf32>) -> (tensor<f64>, tensor<?xf32>) attri
   %1 = tfm.sum_of_squares %0 : (tensor<?xf32>) -> tensor<f64>
   return %1, %x : tensor<f64>, tensor<?xf32>
 }
+
+// -----
+
+func.func private @body() -> tensor<2xf32> attributes {tfm.body = "forward"} {
+  // expected-error @below {{'arith.constant' op expects dense elements or a resource of 8 bytes}}
+  %0 = arith.constant dense_resource<missing> : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}

@@ -143,6 +143,16 @@ TEST(HostStructural, ConstantsAndIotas) {
     return %0, %1, %2, %3, %4 : tensor<3x5xi32>, tensor<4xf32>, tensor<2x3xi64>, tensor<3xi1>, tensor<f32>)");
 }
 
+TEST(HostStructural, ConstantsThatAreResources) {
+  expectMatches(R"(
+    func.func private @body(%x: tensor<3xf32>) -> tensor<3xf32> attributes {tfm.body = "forward"} {
+      %0 = arith.constant dense_resource<table> : tensor<3xf32>
+      %1 = arith.addf %x, %0 : tensor<3xf32>
+      return %1 : tensor<3xf32>
+    }
+    {-# dialect_resources: { builtin: { table: "0x040000000000803f0000004000004040" } } #-})");
+}
+
 TEST(HostStructural, IntegersAndCasts) {
   expectBody("(%i: tensor<3x19xi64> {test.range = array<i64: -50, 50>}, %x: tensor<3x19xf32>, %h: tensor<3x19xf16>) -> "
              "(tensor<3x19xi64>, tensor<3x19xi1>, tensor<3x19xbf16>, tensor<3x19xi32>, tensor<3x19xf64>, "
