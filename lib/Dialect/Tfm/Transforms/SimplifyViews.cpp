@@ -164,6 +164,19 @@ struct MergeSplitSlice : OpRewritePattern<ReshapeOp> {
   }
 };
 
+/// A fill of static sizes is a constant, as element-wise operands are written.
+struct FillToConstant : OpRewritePattern<FillOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(FillOp op, PatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    if (!type.hasStaticShape())
+      return failure();
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, DenseElementsAttr::get(type, op.getValue()));
+    return success();
+  }
+};
+
 /// Counting along one dimension of any number is one row [.., 1, S, 1, ..] of the wanted shape, broadcast.
 struct CountOneRow : RewritePattern {
   CountOneRow(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
@@ -307,8 +320,8 @@ struct SimplifyViews : impl::TfmSimplifyViewsBase<SimplifyViews> {
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ShortenChain, FoldBroadcast, HoistSlice, GatherToSlice, MergeSplitSlice, CountOneRow, RopeOfOneRow,
-                 EmbedOneRow, SinkFlattening>(&getContext());
+    patterns.add<ShortenChain, FillToConstant, FoldBroadcast, HoistSlice, GatherToSlice, MergeSplitSlice, CountOneRow,
+                 RopeOfOneRow, EmbedOneRow, SinkFlattening>(&getContext());
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }
