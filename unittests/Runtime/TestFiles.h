@@ -22,7 +22,10 @@ namespace drover::rt::test {
 class TemporaryFolder {
 public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "drover-test-XXXXXX").string();
+    // In memory where there is such a place: tests that mutate files make thousands.
+    std::filesystem::path parent =
+        ::access("/dev/shm", W_OK) == 0 ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
+    std::string name = (parent / "drover-test-XXXXXX").string();
     if (!::mkdtemp(name.data()))
       throw std::runtime_error("no temporary folder");
     root = name;
