@@ -58,6 +58,16 @@ Value TensorBuilder::reduce(tfm::ReduceKind kind, const Value &value, ArrayRef<i
       known.ints = {*folded};
       return fromKnown(value.type, shape, std::move(known));
     }
+  // The sum of an attention mask of ones is the sequence length.
+  if (isInt && value.known && value.known->uniform && kind != tfm::ReduceKind::Prod) {
+    Expr elements = 1;
+    for (int64_t axis : axes)
+      elements = elements * value.shape[axis];
+    Known known;
+    known.uniform = true;
+    known.ints = {kind == tfm::ReduceKind::Sum ? value.intAt(0) * elements : value.intAt(0)};
+    return fromKnown(value.type, shape, std::move(known));
+  }
   if (isInt && kind == tfm::ReduceKind::Mean) {
     Expr elements = 1;
     for (int64_t axis : axes)
