@@ -283,13 +283,12 @@ OwningOpRef<ModuleOp> Importer::build() {
   func::ReturnOp::create(opBuilder, fileLocation(), values);
   SmallVector<Type> types(block->getArgumentTypes());
   func.setType(opBuilder.getFunctionType(types, TypeRange(values)));
-  finish(*module, func);
-  if (failed(verify(*module)))
+  if (!finish(*module, func) || failed(verify(*module)))
     return {};
   return module;
 }
 
-void Importer::finish(ModuleOp module, func::FuncOp func) {
+bool Importer::finish(ModuleOp module, func::FuncOp func) {
   OpBuilder opBuilder(&context);
   // Merge what several nodes have made alike, then drop what nothing reads, users first.
   IRRewriter rewriter(&context);
@@ -323,21 +322,20 @@ void Importer::finish(ModuleOp module, func::FuncOp func) {
     entry.name = argument.name;
     entry.initializer = argument.tensor->name.str();
     raw_string_ostream(entry.shape) << func.getArgument(position).getType();
-    if (Expected<tfm::SourceAttr> source = parameters->source(argument)) {
-      if (*source)
-        func.setArgAttr(position, tfm::TfmDialect::kSourceAttr, *source);
-      else
-        entry.note = "values are not stored as plain bytes, --init=model cannot read them";
-    } else {
-      entry.note = toString(source.takeError());
-    }
+    Expected<tfm::SourceAttr> source = parameters->source(argument);
+    if (!source)
+      return error(fileLocation(), toString(source.takeError()));
+    if (*source)
+      func.setArgAttr(position, tfm::TfmDialect::kSourceAttr, *source);
+    else
+      entry.note = "values are not stored as plain bytes, --init=model cannot read them";
     if (argument.transposed)
       entry.note += entry.note.empty() ? "stored transposed" : ", stored transposed";
     if (argument.plus != 0)
       entry.note += entry.note.empty() ? "stored plus 1" : ", stored plus 1";
     report.parameters.push_back(entry);
   }
-  (void)func.eraseArguments(unused);
+  return succeeded(func.eraseArguments(unused));
 }
 
 OwningOpRef<ModuleOp> Importer::run() {

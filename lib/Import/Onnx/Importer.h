@@ -46,7 +46,8 @@ private:
   Value constantInput(const ValueInfo &info, llvm::ArrayRef<Expr> shape, const ConstantInput &constant);
   Value initializerValue(const Tensor &tensor);
   bool addInitializers(const Graph &graph, Scope &scope);
-  void finish(mlir::ModuleOp module, mlir::func::FuncOp func);
+  /// Cleans up, then names arguments and results.
+  bool finish(mlir::ModuleOp module, mlir::func::FuncOp func);
 
   // Nodes. False after a diagnostic or where the attempt ends.
   bool processNodes(llvm::ArrayRef<Node> nodes, llvm::ArrayRef<llvm::StringRef> results, llvm::StringRef where);
