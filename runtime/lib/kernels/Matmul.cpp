@@ -4,9 +4,9 @@
 //===----------------------------------------------------------------------===//
 // B is packed once by all threads, a chunk of columns over the whole depth at a time; then each thread packs blocks of
 // rows of A into its own cache and multiplies them (the loop order of Goto and van de Geijn, "Anatomy of
-// High-Performance Matrix Multiplication", 2008). bf16 becomes f32 while it is packed. Only rows and columns are split
-// over threads and the depth is cut by its length alone, so that a result is bitwise the same for any number of
-// threads.
+// High-Performance Matrix Multiplication", 2008). bf16 becomes f32 while it is packed, but for processors that multiply
+// it. Only rows and columns are split over threads and the depth is cut by its length alone, so that a result is
+// bitwise the same for any number of threads.
 //===----------------------------------------------------------------------===//
 #include "drover/rt/abi.h"
 #include "kernels/Loops.h"
@@ -34,7 +34,8 @@ class Matmul {
 public:
   Matmul(const drover_call *call, const drover_matmul &desc, const void *a, const void *b, void *c)
       : call(call), d(desc), a(a), b(b), c(c), tiles(tileKernels()), add(addsTo(call, desc.store)),
-        depth(roundUp(ceilDiv(std::max<int64_t>(desc.k, 1), ceilDiv(std::max<int64_t>(desc.k, 1), depthBlock)), 8)),
+        pairs(desc.dtype_ab == DROVER_BF16 && tiles.gemmPairs), perWord(pairs ? 2 : 1), words(ceilDiv(desc.k, perWord)),
+        depth(roundUp(ceilDiv(std::max<int64_t>(words, 1), ceilDiv(std::max<int64_t>(words, 1), depthBlock)), 8)),
         threads(threadsOf(call)) {}
 
   void run();
@@ -42,6 +43,8 @@ public:
 private:
   void zero();
   void packColumns(int64_t firstProduct, int64_t products, int64_t column, int64_t columns, float *packed);
+  void packB(int64_t product, int64_t p, int64_t size, int64_t j, int64_t width, float *to);
+  void packA(int64_t product, int64_t p, int64_t size, int64_t row, int64_t rows, float *to);
   void multiply(int64_t firstProduct, int64_t products, int64_t column, int64_t columns, const float *packed);
   void multiplyBlock(int64_t product, int64_t row, int64_t rows, int64_t column, int64_t columns, const float *packedB);
   void finish(const float *sums, int64_t product, int64_t row, int64_t rows, int64_t column, int64_t columns);
@@ -52,7 +55,10 @@ private:
   void *c;
   const TileKernels &tiles;
   const bool add;
-  const int64_t depth;
+  /// Packed operands consist of words: an f32 element, or two of bf16 where the processor multiplies those.
+  const bool pairs;
+  const int64_t perWord, words;
+  const int64_t depth; // words of a block
   const int64_t threads;
 };
 
@@ -63,11 +69,11 @@ void Matmul::run() {
     return add ? void() : zero();
   // As many whole products as fit the packed chunk, or a part of the columns of one.
   const int64_t allColumns = roundUp(d.n, tiles.nr);
-  const int64_t fitting = std::max(roundUp(packedFloats / d.k - tiles.nr + 1, tiles.nr), int64_t(tiles.nr) * 4);
+  const int64_t fitting = std::max(roundUp(packedFloats / words - tiles.nr + 1, tiles.nr), int64_t(tiles.nr) * 4);
   const int64_t columns = std::min({allColumns, fitting, columnBlock});
   const int64_t products =
-      columns < allColumns ? 1 : std::clamp<int64_t>(packedFloats / (allColumns * d.k), 1, d.batch);
-  float *packed = threadScratch(ScratchUse::Shared, products * columns * d.k);
+      columns < allColumns ? 1 : std::clamp<int64_t>(packedFloats / (allColumns * words), 1, d.batch);
+  float *packed = threadScratch(ScratchUse::Shared, products * columns * words);
   for (int64_t product = 0; product < d.batch; product += products) {
     const int64_t count = std::min(products, d.batch - product);
     for (int64_t column = 0; column < d.n; column += columns) {
@@ -86,7 +92,7 @@ void Matmul::zero() {
 
 /// Layout of the packed chunk: [product][depth block][panel][depth][nr].
 void Matmul::packColumns(int64_t firstProduct, int64_t products, int64_t column, int64_t columns, float *packed) {
-  const int64_t panels = ceilDiv(columns, tiles.nr), depthBlocks = ceilDiv(d.k, depth);
+  const int64_t panels = ceilDiv(columns, tiles.nr), depthBlocks = ceilDiv(words, depth);
   const int64_t grain = std::max<int64_t>(1, 32768 / (depth * tiles.nr));
   parallelFor(call, products * depthBlocks * panels, grain, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end;) {
@@ -94,15 +100,33 @@ void Matmul::packColumns(int64_t firstProduct, int64_t products, int64_t column,
                     product = index / panels / depthBlocks;
       // Neighbouring panels together: a row of B is then read in longer pieces.
       const int64_t count = std::min(end - index, panels - panel);
-      const int64_t p = block * depth, size = std::min(depth, d.k - p);
+      const int64_t p = block * depth, size = std::min(depth, words - p);
       const int64_t j = column + panel * tiles.nr;
       const int64_t width = std::min(count * tiles.nr, column + columns - j);
-      const int64_t from = (firstProduct + product) * d.stride_b + (d.trans_b ? j * d.ldb + p : p * d.ldb + j);
-      float *to = packed + (product * d.k + p) * panels * tiles.nr + panel * size * tiles.nr;
-      tiles.packB(at(b, d.dtype_ab, from), d.dtype_ab, d.trans_b, d.ldb, size, width, to);
+      packB(firstProduct + product, p, size, j, width,
+            packed + (product * words + p) * panels * tiles.nr + panel * size * tiles.nr);
       index += count;
     }
   });
+}
+
+/// `size` words of the depth from word p on, for `width` columns from column j on.
+void Matmul::packB(int64_t product, int64_t p, int64_t size, int64_t j, int64_t width, float *to) {
+  const int64_t first = p * perWord, elements = std::min(size * perWord, d.k - first);
+  const int64_t from = product * d.stride_b + (d.trans_b ? j * d.ldb + first : first * d.ldb + j);
+  const void *source = at(b, d.dtype_ab, from);
+  if (pairs)
+    return tiles.packBPairs(source, d.trans_b, d.ldb, elements, width, to);
+  tiles.packB(source, d.dtype_ab, d.trans_b, d.ldb, elements, width, to);
+}
+
+void Matmul::packA(int64_t product, int64_t p, int64_t size, int64_t row, int64_t rows, float *to) {
+  const int64_t first = p * perWord, elements = std::min(size * perWord, d.k - first);
+  const int64_t from = product * d.stride_a + (d.trans_a ? first * d.lda + row : row * d.lda + first);
+  const void *source = at(a, d.dtype_ab, from);
+  if (pairs)
+    return tiles.packAPairs(source, d.trans_a, d.lda, rows, elements, to);
+  tiles.packA(source, d.dtype_ab, d.trans_a, d.lda, rows, elements, to);
 }
 
 void Matmul::multiply(int64_t firstProduct, int64_t products, int64_t column, int64_t columns, const float *packed) {
@@ -113,12 +137,12 @@ void Matmul::multiply(int64_t firstProduct, int64_t products, int64_t column, in
   const int64_t rows = roundUp(ceilDiv(d.m, blocks), tiles.mr);
   blocks = ceilDiv(d.m, rows);
   const int64_t panels = ceilDiv(columns, tiles.nr);
-  const int64_t grain = std::max<int64_t>(1, grainWork / (rows * columns * d.k));
+  const int64_t grain = std::max<int64_t>(1, grainWork / (rows * columns * words));
   parallelFor(call, products * blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t index = begin; index < end; ++index) {
       const int64_t product = index / blocks, row = index % blocks * rows;
       multiplyBlock(firstProduct + product, row, std::min(rows, d.m - row), column, columns,
-                    packed + product * d.k * panels * tiles.nr);
+                    packed + product * words * panels * tiles.nr);
     }
   });
 }
@@ -144,16 +168,15 @@ void Matmul::multiplyBlock(int64_t product, int64_t row, int64_t rows, int64_t c
   tile.bRow = tiles.nr;
   tile.c = inPlace ? static_cast<float *>(c) + product * d.stride_c + row * d.ldc + column : sums;
   tile.ldc = inPlace ? d.ldc : columns;
-  for (int64_t p = 0; p < d.k; p += depth) {
-    const int64_t size = std::min(depth, d.k - p);
-    const int64_t from = product * d.stride_a + (d.trans_a ? p * d.lda + row : row * d.lda + p);
-    tiles.packA(at(a, d.dtype_ab, from), d.dtype_ab, d.trans_a, d.lda, rows, size, packedA);
+  for (int64_t p = 0; p < words; p += depth) {
+    const int64_t size = std::min(depth, words - p);
+    packA(product, p, size, row, rows, packedA);
     tile.k = size;
     tile.aGroup = size * tiles.mr;
     tile.b = packedB + p * panels * tiles.nr;
     tile.bPanel = size * tiles.nr;
     tile.accumulate = p > 0 || (inPlace && add);
-    tiles.gemm(tile);
+    pairs ? tiles.gemmPairs(tile) : tiles.gemm(tile);
   }
   if (!inPlace)
     finish(sums, product, row, rows, column, columns);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "AttentionReference.h"
+#include "Tables.h"
 
 #include "drover/rt/kernels.h"
 
@@ -46,10 +47,12 @@ void check(const AttentionCase &test, const AttentionResults &results) {
   expectClose(results.valueGrad, expected.valueGrad, keys, test.name() + " value_grad");
 }
 
-TEST(Attention, AgreesWithDoubleOverShapesAndOptions) {
+class Attention : public WithTable {};
+
+TEST_P(Attention, AgreesWithDoubleOverShapesAndOptions) {
   std::mt19937 random(21);
   drover_pool pool(2);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 120; ++round) {
     AttentionCase test(random);
     check(test, test.run(random() % 4 ? &pool : nullptr));
     if (HasFatalFailure())
@@ -57,7 +60,7 @@ TEST(Attention, AgreesWithDoubleOverShapesAndOptions) {
   }
 }
 
-TEST(Attention, LongSequencesCrossTiles) {
+TEST_P(Attention, LongSequencesCrossTiles) {
   std::mt19937 random(22);
   drover_pool pool(2);
   for (int causal : {0, 1, 2})
@@ -70,7 +73,7 @@ TEST(Attention, LongSequencesCrossTiles) {
     }
 }
 
-TEST(Attention, ThreadsAndRunsAgreeBitwise) {
+TEST_P(Attention, ThreadsAndRunsAgreeBitwise) {
   std::mt19937 random(23);
   drover_pool pools[3] = {drover_pool(1), drover_pool(2), drover_pool(3)};
   for (int round = 0; round < 12; ++round) {
@@ -84,7 +87,7 @@ TEST(Attention, ThreadsAndRunsAgreeBitwise) {
   }
 }
 
-TEST(Attention, RowsWithNothingToAttendToAreZero) {
+TEST_P(Attention, RowsWithNothingToAttendToAreZero) {
   std::mt19937 random(24);
   for (int32_t dtype : {DROVER_F32, DROVER_BF16}) {
     AttentionCase test(random, /*plain=*/true);
@@ -102,7 +105,7 @@ TEST(Attention, RowsWithNothingToAttendToAreZero) {
   }
 }
 
-TEST(Attention, ExcludedKeysMayHoldAnything) {
+TEST_P(Attention, ExcludedKeysMayHoldAnything) {
   // Keys past the causal end and whole tiles of other documents are not read into a result.
   std::mt19937 random(25);
   AttentionCase test(random, /*plain=*/true);
@@ -117,7 +120,7 @@ TEST(Attention, ExcludedKeysMayHoldAnything) {
     ASSERT_EQ(after.result[i], before.result[i]);
 }
 
-TEST(Attention, NaNsReachTheirRowsOnly) {
+TEST_P(Attention, NaNsReachTheirRowsOnly) {
   std::mt19937 random(26);
   AttentionCase test(random, /*plain=*/true);
   test.resize(1, 40, 40, 2, 2, 16, 16, random);
@@ -130,7 +133,7 @@ TEST(Attention, NaNsReachTheirRowsOnly) {
   EXPECT_TRUE(std::isnan(results.logSumExp[5]));
 }
 
-TEST(Attention, LargeScoresDoNotOverflow) {
+TEST_P(Attention, LargeScoresDoNotOverflow) {
   std::mt19937 random(27);
   AttentionCase test(random, /*plain=*/true);
   test.resize(1, 20, 20, 1, 1, 8, 8, random);
@@ -145,7 +148,7 @@ TEST(Attention, LargeScoresDoNotOverflow) {
       ASSERT_TRUE(std::isfinite((*gradient)[i]));
 }
 
-TEST(Attention, MemoryIsLinearInTheLengths) {
+TEST_P(Attention, MemoryIsLinearInTheLengths) {
   int64_t bytes[2] = {0, 0};
   for (int step : {0, 1}) {
     const int64_t length = 4096 << step;
@@ -175,5 +178,8 @@ TEST(AttentionDeathTest, HeadsThatDoNotDivideAreFatal) {
   test.d.kv_heads = 3;
   EXPECT_DEATH(test.run(nullptr), "3 kv heads do not divide 4 heads");
 }
+
+INSTANTIATE_TEST_SUITE_P(Tables, Attention, testing::Values(&drover::rt::tileKernelsAvx2, &drover::rt::tileKernelsWide),
+                         tableName);
 
 } // namespace

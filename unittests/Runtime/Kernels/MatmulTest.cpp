@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "Tables.h"
 #include "TestData.h"
 
 #include "drover/rt/thread_pool.h"
@@ -91,10 +92,12 @@ struct Case {
   }
 };
 
-TEST(Matmul, AgreesWithDoubleOverShapesAndOptions) {
+class Matmul : public WithTable {};
+
+TEST_P(Matmul, AgreesWithDoubleOverShapesAndOptions) {
   std::mt19937 random(1);
   drover_pool pool(2);
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 250; ++round) {
     const auto size = [&] { return pick(random, {0, 1, 2, 3, 5, 6, 7, 8, 15, 16, 17, 31, 33, 48, 64, 97, 100}); };
     const int64_t k = round % 10 == 0 ? pick(random, {255, 256, 257, 500, 700}) : size();
     Case test(random() % 2, random() % 2, random() % 2, random() % 2, random() % 3, size(), size(), k,
@@ -106,7 +109,7 @@ TEST(Matmul, AgreesWithDoubleOverShapesAndOptions) {
   }
 }
 
-TEST(Matmul, ThreadsAndRunsAgreeBitwise) {
+TEST_P(Matmul, ThreadsAndRunsAgreeBitwise) {
   std::mt19937 random(2);
   drover_pool pools[3] = {drover_pool(1), drover_pool(2), drover_pool(3)};
   for (int round = 0; round < 24; ++round) {
@@ -119,7 +122,7 @@ TEST(Matmul, ThreadsAndRunsAgreeBitwise) {
   }
 }
 
-TEST(Matmul, WideResultsAreCutIntoChunks) {
+TEST_P(Matmul, WideResultsAreCutIntoChunks) {
   // More columns than a packed chunk has, and a depth at which only a few columns fit.
   std::mt19937 random(3);
   drover_pool pool(2);
@@ -130,7 +133,7 @@ TEST(Matmul, WideResultsAreCutIntoChunks) {
     }
 }
 
-TEST(Matmul, NoDepthOverwritesWithZeroOrKeeps) {
+TEST_P(Matmul, NoDepthOverwritesWithZeroOrKeeps) {
   std::mt19937 random(4);
   for (int32_t dtype : {DROVER_F32, DROVER_BF16}) {
     Case overwrite(dtype, dtype, false, false, DROVER_OVERWRITE, 3, 5, 0, 2, 1, random);
@@ -140,7 +143,7 @@ TEST(Matmul, NoDepthOverwritesWithZeroOrKeeps) {
   }
 }
 
-TEST(Matmul, Bf16ResultIsRoundedOnceToNearestEven) {
+TEST_P(Matmul, Bf16ResultIsRoundedOnceToNearestEven) {
   // Three depth blocks whose partial sums would each round away: 1 + 2^-9 + 2^-9 is a tie between 1 and 1 + 2^-7 only
   // when all of it is summed first.
   const int64_t k = 900;
@@ -158,7 +161,7 @@ TEST(Matmul, Bf16ResultIsRoundedOnceToNearestEven) {
   EXPECT_TRUE(std::isnan(test.run(nullptr)[0]));
 }
 
-TEST(Matmul, InfinitiesAndNaNsStayInTheirRowsAndColumns) {
+TEST_P(Matmul, InfinitiesAndNaNsStayInTheirRowsAndColumns) {
   std::mt19937 random(6);
   Case test(DROVER_F32, DROVER_F32, false, false, DROVER_OVERWRITE, 20, 40, 30, 1, 0, random);
   test.a.set(7 * 30 + 3, std::numeric_limits<float>::infinity());
@@ -175,5 +178,8 @@ TEST(MatmulDeathTest, OtherElementTypesAreFatal) {
   test.d.dtype_ab = DROVER_F64;
   EXPECT_DEATH(test.run(nullptr), "matmul of element type 3");
 }
+
+INSTANTIATE_TEST_SUITE_P(Tables, Matmul, testing::Values(&drover::rt::tileKernelsAvx2, &drover::rt::tileKernelsWide),
+                         tableName);
 
 } // namespace

@@ -7,8 +7,9 @@
 namespace drover::rt::DROVER_RT_ISA {
 namespace {
 
-/// c[M rows, `columns`] (+)= sum over p < k of a(i, p) b[p, :]. Each accumulator is one chain of fused multiply-adds.
-template <int M, int V, bool DepthContiguous>
+/// c[M rows, `columns`] (+)= sum over p < k of a(i, p) b[p, :]. Each accumulator is one chain of fused multiply-adds,
+/// or of products of pairs.
+template <int M, int V, bool DepthContiguous, bool Pairs>
 void registerTile(int64_t k, const float *a, int64_t aStride, const float *b, int64_t bRow, float *c, int64_t ldc,
                   bool accumulate, int64_t columns) {
   // The tile of C comes from far while the products are formed.
@@ -29,7 +30,7 @@ void registerTile(int64_t k, const float *a, int64_t aStride, const float *b, in
     for (int i = 0; i < M; ++i) {
       const Vec factor = splat(DepthContiguous ? a[i * aStride + p] : a[p * aStride + i]);
       for (int v = 0; v < V; ++v)
-        sum[i][v] += factor * row[v];
+        sum[i][v] = Pairs ? dotPairs(sum[i][v], factor, row[v]) : sum[i][v] + factor * row[v];
     }
   }
   if (columns == V * lanes) {
@@ -51,29 +52,30 @@ void registerTile(int64_t k, const float *a, int64_t aStride, const float *b, in
 
 using RegisterTile = void (*)(int64_t, const float *, int64_t, const float *, int64_t, float *, int64_t, bool, int64_t);
 
-template <int V, bool DepthContiguous>
-constexpr RegisterTile registerTiles[tileRows] = {
-    registerTile<1, V, DepthContiguous>,  registerTile<2, V, DepthContiguous>,  registerTile<3, V, DepthContiguous>,
-    registerTile<4, V, DepthContiguous>,  registerTile<5, V, DepthContiguous>,  registerTile<6, V, DepthContiguous>,
-#ifdef __AVX512F__
-    registerTile<7, V, DepthContiguous>,  registerTile<8, V, DepthContiguous>,  registerTile<9, V, DepthContiguous>,
-    registerTile<10, V, DepthContiguous>, registerTile<11, V, DepthContiguous>, registerTile<12, V, DepthContiguous>,
+template <int V, bool DepthContiguous, bool Pairs>
+constexpr RegisterTile registerTiles[] = {
+    registerTile<1, V, DepthContiguous, Pairs>,  registerTile<2, V, DepthContiguous, Pairs>,
+    registerTile<3, V, DepthContiguous, Pairs>,  registerTile<4, V, DepthContiguous, Pairs>,
+    registerTile<5, V, DepthContiguous, Pairs>,  registerTile<6, V, DepthContiguous, Pairs>,
+#if DROVER_RT_LANES == 16
+    registerTile<7, V, DepthContiguous, Pairs>,  registerTile<8, V, DepthContiguous, Pairs>,
+    registerTile<9, V, DepthContiguous, Pairs>,  registerTile<10, V, DepthContiguous, Pairs>,
+    registerTile<11, V, DepthContiguous, Pairs>, registerTile<12, V, DepthContiguous, Pairs>,
 #endif
 };
 
-} // namespace
+/// By number of rows, for one or two vectors of columns.
+struct RegisterTiles {
+  const RegisterTile *narrow, *wide;
+};
 
-void gemmTile(const TileGemm &tile) {
-  const bool depthContiguous = tile.aDepth == 1 && tile.aRow != 1;
-  const int64_t aStride = depthContiguous ? tile.aRow : tile.aDepth;
+void multiply(const TileGemm &tile, int64_t aStride, RegisterTiles kernels) {
   const int64_t groups = (tile.m + tileRows - 1) / tileRows;
   // The panel of B stays in the first-level cache while the groups of A pass by.
   for (int64_t j = 0; j < tile.n; j += tileColumns) {
     const int64_t columns = tile.n - j < tileColumns ? tile.n - j : tileColumns;
     const float *panel = tile.b + (j / tileColumns) * tile.bPanel;
-    const RegisterTile *kernels = columns > lanes
-                                      ? (depthContiguous ? registerTiles<2, true> : registerTiles<2, false>)
-                                      : (depthContiguous ? registerTiles<1, true> : registerTiles<1, false>);
+    const RegisterTile *byRows = columns > lanes ? kernels.wide : kernels.narrow;
     // Each group fetches its share of the next panel, which may lie beyond the second-level cache.
     const int64_t ahead = tile.bRow == tileColumns && j + tileColumns < tile.n ? tile.k * tileColumns : 0;
     const int64_t share = (ahead / groups + 15) / 16 * 16;
@@ -88,25 +90,48 @@ void gemmTile(const TileGemm &tile) {
         last = tile.depth[group].end > first ? tile.depth[group].end : first;
       }
       const int64_t rows = tile.m - i < tileRows ? tile.m - i : tileRows;
-      kernels[rows - 1](last - first, tile.a + group * tile.aGroup + first * tile.aDepth, aStride,
-                        panel + first * tile.bRow, tile.bRow, tile.c + i * tile.ldc + j, tile.ldc, tile.accumulate,
-                        columns);
+      byRows[rows - 1](last - first, tile.a + group * tile.aGroup + first * tile.aDepth, aStride,
+                       panel + first * tile.bRow, tile.bRow, tile.c + i * tile.ldc + j, tile.ldc, tile.accumulate,
+                       columns);
     }
   }
 }
+
+} // namespace
+
+void gemmTile(const TileGemm &tile) {
+  if (tile.aDepth == 1 && tile.aRow != 1)
+    return multiply(tile, tile.aRow, {registerTiles<1, true, false>, registerTiles<2, true, false>});
+  multiply(tile, tile.aDepth, {registerTiles<1, false, false>, registerTiles<2, false, false>});
+}
+
+#if defined(__AVX512BF16__) || defined(DROVER_RT_EMULATE_PAIRS)
+void gemmPairsTile(const TileGemm &tile) {
+  multiply(tile, tile.aDepth, {registerTiles<1, false, true>, registerTiles<2, false, true>});
+}
+#else
+constexpr void (*gemmPairsTile)(const TileGemm &) = nullptr;
+#endif
 
 } // namespace drover::rt::DROVER_RT_ISA
 
 #define DROVER_RT_TABLE_NAME_(isa) tileKernels##isa
 #define DROVER_RT_TABLE_NAME(isa) DROVER_RT_TABLE_NAME_(isa)
 
-const drover::rt::TileKernels drover::rt::DROVER_RT_TABLE_NAME(DROVER_RT_ISA) = {
-    DROVER_RT_ISA::lanes == 16 ? "avx512" : "avx2",
+namespace drover::rt {
+extern const TileKernels DROVER_RT_TABLE_NAME(DROVER_RT_ISA);
+const TileKernels DROVER_RT_TABLE_NAME(DROVER_RT_ISA) = {
+    DROVER_RT_ISA::lanes == 8 ? "avx2"
+    : DROVER_RT_ISA::hasPairs ? "avx512_bf16"
+                              : "avx512",
     DROVER_RT_ISA::tileRows,
     DROVER_RT_ISA::tileColumns,
     DROVER_RT_ISA::gemmTile,
     DROVER_RT_ISA::packTileA,
     DROVER_RT_ISA::packTileB,
+    DROVER_RT_ISA::gemmPairsTile,
+    DROVER_RT_ISA::packTileAPairs,
+    DROVER_RT_ISA::packTileBPairs,
     DROVER_RT_ISA::widenRow,
     DROVER_RT_ISA::narrowRow,
     DROVER_RT_ISA::addToRow,
@@ -115,3 +140,4 @@ const drover::rt::TileKernels drover::rt::DROVER_RT_TABLE_NAME(DROVER_RT_ISA) = 
     DROVER_RT_ISA::softmaxRow,
     DROVER_RT_ISA::softmaxGradRow,
 };
+} // namespace drover::rt

@@ -115,6 +115,45 @@ void packTileB(const void *src, int dtype, bool transposed, int64_t stride, int6
   pack<tileColumns>(static_cast<const float *>(src), !transposed, stride, n, k, dst);
 }
 
+namespace {
+
+/// to[j] = the pair of low[j * step] and high[j * step] for j < size, zero up to Group; no `high`: zero.
+template <int Group>
+void joinRows(const uint16_t *low, const uint16_t *high, int64_t step, int64_t size, uint32_t *to) {
+  if (size >= Group && step == 1 && high) {
+    for (int j = 0; j < Group; ++j)
+      to[j] = low[j] | uint32_t(high[j]) << 16;
+    return;
+  }
+  for (int j = 0; j < Group; ++j)
+    to[j] = j < size ? low[j * step] | (high ? uint32_t(high[j * step]) << 16 : 0) : 0;
+}
+
+/// As `pack` for words of two bf16 that follow each other in the depth; an odd last one is paired with zero.
+template <int Group>
+void packPairs(const uint16_t *src, bool contiguous, int64_t stride, int64_t size, int64_t k, float *dst) {
+  // Where the source has all pairs side by side they move as words; moves keep bits.
+  if (!contiguous && stride % 2 == 0 && k % 2 == 0 && reinterpret_cast<uintptr_t>(src) % 4 == 0)
+    return pack<Group>(reinterpret_cast<const float *>(src), false, stride / 2, size, k / 2, dst);
+  const int64_t step = contiguous ? 1 : stride, depthStep = contiguous ? stride : 1;
+  uint32_t *to = reinterpret_cast<uint32_t *>(dst);
+  for (int64_t i = 0; i < size; i += Group)
+    for (int64_t p = 0; p < k; p += 2, to += Group) {
+      const uint16_t *low = src + i * step + p * depthStep;
+      joinRows<Group>(low, p + 1 < k ? low + depthStep : nullptr, step, size - i, to);
+    }
+}
+
+} // namespace
+
+void packTileAPairs(const void *src, bool transposed, int64_t stride, int64_t m, int64_t k, float *dst) {
+  packPairs<tileRows>(static_cast<const uint16_t *>(src), transposed, stride, m, k, dst);
+}
+
+void packTileBPairs(const void *src, bool transposed, int64_t stride, int64_t k, int64_t n, float *dst) {
+  packPairs<tileColumns>(static_cast<const uint16_t *>(src), !transposed, stride, n, k, dst);
+}
+
 void widenRow(const void *src, int dtype, int64_t n, float *dst) {
   int64_t i = 0;
   if (dtype == DROVER_BF16) {

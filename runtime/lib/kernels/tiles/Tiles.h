@@ -57,6 +57,12 @@ struct TileKernels {
   void (*packA)(const void *src, int dtype, bool transposed, int64_t stride, int64_t m, int64_t k, float *dst);
   void (*packB)(const void *src, int dtype, bool transposed, int64_t stride, int64_t k, int64_t n, float *dst);
 
+  /// The same on bf16 operands: an element of a and b is then a word of two that follow each other in the depth, k
+  /// counts words, A is packed. Null where the processor has no such product. In packing k counts elements.
+  void (*gemmPairs)(const TileGemm &tile);
+  void (*packAPairs)(const void *src, bool transposed, int64_t stride, int64_t m, int64_t k, float *dst);
+  void (*packBPairs)(const void *src, bool transposed, int64_t stride, int64_t k, int64_t n, float *dst);
+
   /// A row of n elements to and from f32; bf16 is rounded to nearest even.
   void (*widen)(const void *src, int dtype, int64_t n, float *dst);
   void (*narrow)(const float *src, int64_t n, void *dst, int dtype);
@@ -76,9 +82,15 @@ struct TileKernels {
 
 /// The best table for this processor. DROVER_RT_ISA=avx2|avx512 in the environment chooses a lower one.
 const TileKernels &tileKernels();
+/// From now on `table`; null: the best again. For tests.
+void useTileKernels(const TileKernels *table);
+
+/// Whether a table computes what the reference does, within rounding, on a small example of each function.
+bool agreesWith(const TileKernels &candidate, const TileKernels &reference);
 
 extern const TileKernels tileKernelsAvx2;
 extern const TileKernels tileKernelsAvx512;
+extern const TileKernels tileKernelsAvx512Bf16;
 
 } // namespace drover::rt
 

@@ -11,13 +11,21 @@
 #include "drover/rt/abi.h"
 #include "kernels/tiles/Tiles.h"
 
+#ifdef __AVX512BF16__
+#include <immintrin.h>
+#endif
+
 namespace drover::rt::DROVER_RT_ISA {
 
+// The unit tests compile the wide form for AVX2 too (DROVER_RT_LANES), so that it is tested on any machine.
+#ifndef DROVER_RT_LANES
 #ifdef __AVX512F__
-constexpr int lanes = 16;
+#define DROVER_RT_LANES 16
 #else
-constexpr int lanes = 8;
+#define DROVER_RT_LANES 8
 #endif
+#endif
+constexpr int lanes = DROVER_RT_LANES;
 
 typedef float Vec __attribute__((vector_size(4 * lanes)));
 typedef int32_t IntVec __attribute__((vector_size(4 * lanes)));
@@ -32,7 +40,7 @@ inline Vec load(const float *from) { return *reinterpret_cast<const MemVec *>(fr
 inline void store(float *to, Vec value) { *reinterpret_cast<MemVec *>(to) = value; }
 
 inline Vec splat(float x) {
-#ifdef __AVX512F__
+#if DROVER_RT_LANES == 16
   return Vec{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
 #else
   return Vec{x, x, x, x, x, x, x, x};
@@ -40,7 +48,7 @@ inline Vec splat(float x) {
 }
 
 inline IntVec iota() {
-#ifdef __AVX512F__
+#if DROVER_RT_LANES == 16
   return IntVec{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 #else
   return IntVec{0, 1, 2, 3, 4, 5, 6, 7};
@@ -92,6 +100,24 @@ inline void storeBf16(uint16_t *to, Vec value) {
   *reinterpret_cast<MemHalfVec *>(to) = __builtin_convertvector(chosen, HalfVec);
 }
 
+/// Whether there is a product of bf16 pairs: the processor's, or in the unit tests the formula.
+#if defined(__AVX512BF16__) || defined(DROVER_RT_EMULATE_PAIRS)
+constexpr bool hasPairs = true;
+#else
+constexpr bool hasPairs = false;
+#endif
+
+/// sum + a.low * b.low + a.high * b.high in each lane, a lane of a and b being two bf16.
+inline Vec dotPairs(Vec sum, Vec a, Vec b) {
+#ifdef __AVX512BF16__
+  return (Vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)a, (__m512bh)b);
+#else
+  const Vec lowA = (Vec)((BitVec)a << 16), lowB = (Vec)((BitVec)b << 16);
+  const Vec highA = (Vec)((BitVec)a & 0xffff0000u), highB = (Vec)((BitVec)b & 0xffff0000u);
+  return (sum + lowA * lowB) + highA * highB;
+#endif
+}
+
 /// e^x for x up to 88, within 1 ulp or so; exactly 0 below -87.3 (no denormals), NaN for NaN. x = n ln2 + r with ln2 in
 /// two parts, e^r = 1 + r + r^2 Q(r), Q fitted on [-ln2/2, ln2/2] (relative error 3e-9).
 inline Vec exponential(Vec x) {
@@ -131,6 +157,8 @@ inline Vec hyperbolicTangent(Vec x) {
 
 void packTileA(const void *src, int dtype, bool transposed, int64_t stride, int64_t m, int64_t k, float *dst);
 void packTileB(const void *src, int dtype, bool transposed, int64_t stride, int64_t k, int64_t n, float *dst);
+void packTileAPairs(const void *src, bool transposed, int64_t stride, int64_t m, int64_t k, float *dst);
+void packTileBPairs(const void *src, bool transposed, int64_t stride, int64_t k, int64_t n, float *dst);
 void widenRow(const void *src, int dtype, int64_t n, float *dst);
 void narrowRow(const float *src, int64_t n, void *dst, int dtype);
 void addToRow(const float *src, int64_t n, void *dst, int dtype);
