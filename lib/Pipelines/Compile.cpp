@@ -189,7 +189,11 @@ LogicalResult Compilation::specialize() {
   if (failed(read))
     return failure();
   facts = std::move(*read);
-  FailureOr<std::vector<std::string>> sizes = resolveSizes(*module, facts, options.model.dims, options.train, plan);
+  // The ONNX front end has bound what --dim names.
+  std::map<std::string, int64_t> dims;
+  if (modelKindOf(options.model.path) != ModelKind::Onnx)
+    dims = options.model.dims;
+  FailureOr<std::vector<std::string>> sizes = resolveSizes(*module, facts, dims, options.train, plan);
   if (failed(sizes))
     return failure();
   tfm::TfmSpecializeOptions bind;

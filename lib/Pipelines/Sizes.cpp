@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Sizes.h"
 #include "drover/Dialect/Tfm/IR/Tfm.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -21,6 +22,14 @@ public:
     for (auto [index, name] : llvm::enumerate(symbols))
       if (auto dim = dims.find(name.str()); dim != dims.end())
         values[index] = dim->second;
+  }
+
+  LogicalResult checkDims(const std::map<std::string, int64_t> &dims) {
+    for (const auto &[name, value] : dims)
+      if (!llvm::is_contained(symbols, name))
+        return module.emitError("has no symbolic size '")
+               << name << "' for --dim; it has: " << (symbols.empty() ? "none" : llvm::join(symbols, ", "));
+    return success();
   }
 
   /// One dimension of the token input against the option for it. `value` is 0 where the option is absent.
@@ -68,6 +77,8 @@ FailureOr<std::vector<std::string>> resolveSizes(ModuleOp module, const ModelFac
                                                  const std::map<std::string, int64_t> &dims, bool train,
                                                  schedule::Plan &plan) {
   SizeResolver resolver(module, facts, dims);
+  if (failed(resolver.checkDims(dims)))
+    return failure();
   if (facts.tokens.empty() && train)
     return module.emitError("expects an input of token ids, [batch, sequence], that an embedding reads");
   if (!facts.tokens.empty())

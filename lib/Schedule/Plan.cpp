@@ -12,6 +12,9 @@ using namespace drover::schedule;
 namespace {
 std::string quote(int64_t value) { return std::to_string(value); }
 
+/// Far beyond any schedule in use; the list of actions stays a few megabytes.
+constexpr int64_t kMostMicrobatches = 1 << 16;
+
 /// A non-negative number that is the whole of `text`.
 std::optional<int64_t> parseCount(const std::string &text) {
   if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos)
@@ -53,6 +56,9 @@ Result<int64_t> drover::schedule::countMicrobatches(const Plan &plan, int64_t gl
                  " is not a multiple of microbatch * dp = " + quote(plan.microbatch) + " * " + quote(plan.dp) +
                  "; accepted near it are " + quote(std::max(step, globalBatch / step * step)) + " and " +
                  quote((std::max<int64_t>(0, globalBatch) / step + 1) * step)};
+  if (globalBatch / step > kMostMicrobatches)
+    return Error{"global batch " + quote(globalBatch) + " is more than " + quote(kMostMicrobatches) +
+                 " microbatches; accepted is up to " + quote(kMostMicrobatches * step)};
   return globalBatch / step;
 }
 

@@ -7,10 +7,15 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
+#include <tuple>
 
 using namespace drover::schedule;
 
-int64_t drover::schedule::placeSlots(std::vector<SlotRequest> &requests) {
+namespace {
+
+/// Quadratic in the number of requests.
+int64_t placeFew(std::vector<SlotRequest> &requests) {
   std::vector<size_t> order(requests.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t i, size_t j) {
@@ -39,6 +44,56 @@ int64_t drover::schedule::placeSlots(std::vector<SlotRequest> &requests) {
     placed.insert(after, i);
   }
   return alignTo(total, kSlotAlignment);
+}
+
+/// Requests of one size that are never live together, in order of time.
+struct Column {
+  int64_t bytes, last;
+  std::vector<size_t> members;
+};
+
+/// The least number of columns for each size: a request goes to one that is free, the earliest first.
+std::vector<Column> makeColumns(const std::vector<SlotRequest> &requests) {
+  std::vector<size_t> order(requests.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t i, size_t j) {
+    return std::make_pair(requests[i].first, i) < std::make_pair(requests[j].first, j);
+  });
+  std::vector<Column> columns;
+  std::map<int64_t, std::set<std::pair<int64_t, size_t>>> bySize; // size -> (end, column)
+  for (size_t i : order) {
+    const SlotRequest &request = requests[i];
+    auto &ends = bySize[request.bytes];
+    size_t column = columns.size();
+    if (!ends.empty() && ends.begin()->first < request.first) {
+      column = ends.begin()->second;
+      ends.erase(ends.begin());
+    } else {
+      columns.push_back({request.bytes, 0, {}});
+    }
+    columns[column].members.push_back(i);
+    columns[column].last = request.last;
+    ends.insert({request.last, column});
+  }
+  return columns;
+}
+
+} // namespace
+
+int64_t drover::schedule::placeSlots(std::vector<SlotRequest> &requests) {
+  constexpr size_t kFew = 1024;
+  if (requests.size() <= kFew)
+    return placeFew(requests);
+  // With many microbatches the same few slots are used over and over: place those.
+  std::vector<Column> columns = makeColumns(requests);
+  std::vector<SlotRequest> slots;
+  for (const Column &column : columns)
+    slots.push_back({column.bytes, requests[column.members.front()].first, column.last, 0});
+  int64_t total = placeFew(slots);
+  for (size_t i = 0; i < columns.size(); ++i)
+    for (size_t member : columns[i].members)
+      requests[member].offset = slots[i].offset;
+  return total;
 }
 
 int64_t drover::schedule::peakBytes(const std::vector<SlotRequest> &requests) {

@@ -81,6 +81,8 @@ int run() {
   mlir::DialectRegistry registry;
   registerAllDialects(registry);
   mlir::MLIRContext context(registry);
+  // One line says what is wrong; a whole program behind it would hide that.
+  context.printOpOnDiagnostic(false);
   DiagnosticPrinter printer(context);
   return failed(compileModel(context, options, errs()));
 }

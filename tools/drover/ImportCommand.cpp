@@ -32,6 +32,7 @@ int run() {
   mlir::DialectRegistry registry;
   registerAllDialects(registry);
   mlir::MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
   DiagnosticPrinter printer(context);
   onnx::ImportReport report;
   mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context, *options, &report);

@@ -40,6 +40,9 @@ TEST(Plan, globalBatchIsAMultipleOfMicrobatchTimesDp) {
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error(), "global batch 10 is not a multiple of microbatch * dp = 2 * 2; accepted near it are 8 and 12");
   EXPECT_FALSE(countMicrobatches(plan, 0));
+  EXPECT_TRUE(countMicrobatches(plan, 4 * 65536));
+  EXPECT_EQ(countMicrobatches(plan, 4 * 65537).error(),
+            "global batch 262148 is more than 65536 microbatches; accepted is up to 262144");
 }
 
 TEST(Plan, runBelowRanksIsRejectedWithTheReason) {

@@ -117,6 +117,16 @@ TEST(StepProgram, everyScheduleOnOneRankIsProven) {
         }
 }
 
+TEST(StepProgram, manyMicrobatchesUseTheSlotsOfFew) {
+  MicrobatchProgram program = makeToyModel(4);
+  Plan plan = makePlan(2, {16, 4096});
+  plan.run = {4};
+  Result<StepProgram> step = buildStepProgram(program, plan);
+  ASSERT_TRUE(step) << step.error();
+  EXPECT_EQ(step->batches[0].arenaBytes, step->batches[1].arenaBytes);
+  EXPECT_TRUE(verifyStepProgram(program, *step).empty());
+}
+
 TEST(StepProgram, computeTypeOtherThanF32HasAMasterAndIsGathered) {
   MicrobatchProgram program = makeToyModel(1);
   program.computeType = DType::BF16;

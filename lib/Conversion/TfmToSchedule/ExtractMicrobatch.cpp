@@ -36,6 +36,9 @@ std::optional<schedule::DType> dtypeOf(Type type) {
   return std::nullopt;
 }
 
+/// 16 TiB: no memory holds more, and sums of such numbers do not overflow.
+constexpr int64_t kMostBytes = int64_t{1} << 44;
+
 class Extractor {
 public:
   Extractor(ModuleOp module, const ModelFacts &facts, bool train)
@@ -74,7 +77,11 @@ FailureOr<uint32_t> Extractor::addValue(Value value, schedule::ValueKind kind, i
   entry.kind = kind;
   entry.index = index;
   entry.dtype = *dtype;
-  entry.bytes = type.getNumElements() * schedule::bytesOf(*dtype);
+  entry.bytes = schedule::bytesOf(*dtype);
+  for (int64_t size : type.getShape())
+    if (__builtin_mul_overflow(entry.bytes, size, &entry.bytes) || entry.bytes > kMostBytes)
+      return emitError(value.getLoc(), "expects tensors of up to ")
+             << kMostBytes << " bytes, not " << type << ": a size of the model or plan is too large";
   entry.logits = kind == schedule::ValueKind::Result && type.getRank() == 3 && facts.vocabulary > 0 &&
                  type.getDimSize(2) == facts.vocabulary;
   program.values.push_back(entry);
