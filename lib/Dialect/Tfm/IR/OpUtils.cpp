@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "OpUtils.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace drover::tfm;
@@ -66,8 +67,32 @@ LogicalResult drover::tfm::verifyShapes(Operation *op) {
 }
 
 uint64_t drover::tfm::elements(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  return type.hasStaticShape() ? type.getNumElements() : 0;
+  uint64_t count = 1;
+  for (int64_t size : shapeOf(value))
+    count *= ShapedType::isDynamic(size) ? 0 : static_cast<uint64_t>(size);
+  return count;
+}
+
+int64_t drover::tfm::product(int64_t a, int64_t b) {
+  int64_t result;
+  if (ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || llvm::MulOverflow(a, b, result))
+    return ShapedType::kDynamic;
+  return result;
+}
+
+LogicalResult drover::tfm::verifySameElementType(Operation *op, ValueRange values) {
+  Type first = getElementTypeOrSelf(values.front());
+  for (Value value : values.drop_front())
+    if (getElementTypeOrSelf(value) != first)
+      return op->emitOpError("expects equal element types, not ") << first << " and " << getElementTypeOrSelf(value);
+  return success();
+}
+
+LogicalResult drover::tfm::verifyAccumulator(Operation *op, Value value, Value of, StringRef name) {
+  Type expected = accumulatorType(getElementTypeOrSelf(of)), actual = getElementTypeOrSelf(value);
+  if (actual != expected)
+    return op->emitOpError("expects ") << name << " of " << expected << ", not " << actual;
+  return success();
 }
 
 Type drover::tfm::accumulatorType(Type type) { return type.isF64() ? type : Float32Type::get(type.getContext()); }

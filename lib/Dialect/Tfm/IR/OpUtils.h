@@ -40,8 +40,17 @@ llvm::LogicalResult inferSame(mlir::Operation *op, mlir::ValueRange operands, un
 /// Holds the result types against inferResultShapes: the tail of every verifier of the dialect.
 llvm::LogicalResult verifyShapes(mlir::Operation *op);
 
-/// Number of elements of a static shape, 0 for a dynamic one.
+/// Number of elements of a static shape, 0 for a dynamic one. Wraps beyond 64 bits.
 uint64_t elements(mlir::Value value);
+
+/// The product of two sizes; dynamic where one is, or where it exceeds 63 bits.
+int64_t product(int64_t a, int64_t b);
+
+/// Operands and results have one element type.
+llvm::LogicalResult verifySameElementType(mlir::Operation *op, mlir::ValueRange values);
+
+/// `value` has the type of sums over `of`: f32, or f64 for f64.
+llvm::LogicalResult verifyAccumulator(mlir::Operation *op, mlir::Value value, mlir::Value of, llvm::StringRef name);
 
 /// The type in which sums over `type` are taken: f64 for f64, f32 otherwise.
 mlir::Type accumulatorType(mlir::Type type);

@@ -25,7 +25,7 @@ LogicalResult RopeOp::verify() {
     return emitOpError("expects positions of shape ") << str(input.drop_back()) << ", not " << str(positions);
   int64_t head = getHeadSize(), rotary = getRotaryDim();
   if (head <= 0 || (!ShapedType::isDynamic(input[2]) && input[2] % head)) // C2
-    return emitOpError("expects head_size (") << head << ") to divide the last size of input (" << input[2] << ")";
+    return emitOpError("expects head_size (") << head << ") to divide the last size of input " << str(input);
   if (rotary <= 0 || rotary % 2 || rotary > head) // C3
     return emitOpError("expects rotary_dim to be even, positive and at most head_size (")
            << head << "), not " << rotary;
@@ -75,6 +75,16 @@ SmallVector<float> drover::tfm::ropeFrequencies(int64_t rotary, float theta, Rop
 // Attention
 //===----------------------------------------------------------------------===//
 
+/// The size of one of `heads` heads that make up a last size.
+static int64_t headSize(int64_t size, int64_t heads) { return ShapedType::isDynamic(size) ? size : size / heads; }
+
+/// Shapes of the result and of log_sum_exp; the head counts are positive.
+template <typename OpT> static std::pair<Shape, Shape> forwardShapes(OpT op) {
+  ArrayRef<int64_t> query = shapeOf(op.getQuery());
+  int64_t heads = op.getNumHeads(), valueHead = headSize(shapeOf(op.getValue())[2], op.getNumKvHeads());
+  return {{query[0], query[1], product(heads, valueHead)}, {query[0], heads, query[1]}};
+}
+
 template <typename OpT> static LogicalResult verifyAttention(OpT op) {
   ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()), value = shapeOf(op.getValue());
   int64_t heads = op.getNumHeads(), kvHeads = op.getNumKvHeads();
@@ -83,9 +93,14 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op) {
   if (query.size() != 3 || key.size() != 3 || value.size() != 3)
     return op.emitOpError("expects query, key and value of rank 3, not ")
            << str(query) << ", " << str(key) << " and " << str(value);
-  if (query[2] % heads || key[2] % kvHeads || value[2] % kvHeads || query[2] / heads != key[2] / kvHeads) // C2
+  auto divides = [](int64_t count, int64_t size) { return ShapedType::isDynamic(size) || size % count == 0; };
+  if (!divides(heads, query[2]) || !divides(kvHeads, key[2]) || !divides(kvHeads, value[2])) // C2
+    return op.emitOpError("expects query heads (")
+           << heads << ") to divide the last size of query " << str(query) << " and kv heads (" << kvHeads
+           << ") those of key " << str(key) << " and value " << str(value);
+  if (!compatible(headSize(query[2], heads), headSize(key[2], kvHeads)))
     return op.emitOpError("expects equal head sizes of query and key, not ")
-           << query[2] << " over " << heads << " heads and " << key[2] << " over " << kvHeads;
+           << query[2] / heads << " and " << key[2] / kvHeads;
   if (!compatible(query[0], key[0]) || !compatible(key.drop_back(), value.drop_back())) // C3
     return op.emitOpError("expects equal batches and equal lengths of key and value, not ")
            << str(query) << ", " << str(key) << " and " << str(value);
@@ -111,7 +126,7 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op) {
   }
   if (op.getWindow() && static_cast<int64_t>(*op.getWindow()) <= 0) // C8
     return op.emitOpError("expects a positive window, not ") << static_cast<int64_t>(*op.getWindow());
-  if (op.getSoftcap() && !(op.getSoftcap()->convertToDouble() > 0))
+  if (op.getSoftcap() && !(op.getSoftcap()->convertToDouble() > 0 && op.getSoftcap()->isFinite()))
     return op.emitOpError("expects a positive softcap, not ") << op.getSoftcap()->convertToDouble();
   if (op.getAlibiSlopes() && static_cast<int64_t>(op.getAlibiSlopes()->size()) != heads)
     return op.emitOpError("expects ") << heads << " alibi_slopes, not " << op.getAlibiSlopes()->size();
@@ -119,29 +134,28 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op) {
 }
 
 /// Multiply-adds of one attention's scores, or of its output, over all heads: pairs of query and key
-/// that a causal mask allows, times the head size. A bottom-right mask over T keys allows
-/// S*T - S(S-1)/2 pairs, a top-left one sum of min(i+1, T).
+/// that a causal mask allows, times the head size. Query i of S sees i + 1 of T keys under a top-left mask, i + 1 + T -
+/// S under a bottom-right one, but no less than none and no more than T.
 template <typename OpT> static uint64_t attendedPairs(OpT op) {
   uint64_t batch = shapeOf(op.getQuery())[0], queries = shapeOf(op.getQuery())[1], keys = shapeOf(op.getKey())[1];
   uint64_t pairs = queries * keys;
-  if (op.getCausal() == CausalKind::BottomRight && keys >= queries)
-    pairs -= queries * (queries - 1) / 2;
-  else if (op.getCausal() != CausalKind::None) {
-    uint64_t triangle = std::min(queries, keys);
+  uint64_t triangle = std::min(queries, keys);
+  if (op.getCausal() == CausalKind::TopLeft)
     pairs = triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
-  }
+  else if (op.getCausal() == CausalKind::BottomRight)
+    pairs = triangle * (triangle + 1) / 2 + (keys - triangle) * queries;
   return batch * pairs * op.getNumHeads();
 }
 
 LogicalResult AttentionOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
-  ArrayRef<int64_t> query = shapeOf(getQuery()), value = shapeOf(getValue());
-  int64_t heads = getNumHeads(), kvHeads = getNumKvHeads();
-  shapes.push_back({query[0], query[1], heads * (value[2] / kvHeads)}); // C4
-  shapes.push_back({query[0], heads, query[1]});
+  auto [result, logSumExp] = forwardShapes(*this); // C4
+  shapes.push_back(result);
+  shapes.push_back(logSumExp);
   return success();
 }
 LogicalResult AttentionOp::verify() {
-  if (failed(verifyAttention(*this)))
+  if (failed(verifyAttention(*this)) ||
+      failed(verifyAccumulator(*this, getLogSumExp(), getQuery(), "log_sum_exp"))) // C4
     return failure();
   return verifyShapes(*this);
 }
@@ -156,12 +170,12 @@ LogicalResult AttentionGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shap
 LogicalResult AttentionGradOp::verify() {
   if (failed(verifyAttention(*this))) // C3
     return failure();
-  ArrayRef<int64_t> query = shapeOf(getQuery()), value = shapeOf(getValue());
-  Shape expected{query[0], query[1],
-                 static_cast<int64_t>(getNumHeads() * (value[2] / static_cast<int64_t>(getNumKvHeads())))};
+  auto [expected, logSumExp] = forwardShapes(*this);
   for (Value operand : {getResult(), getGradient()})
     if (!compatible(expected, shapeOf(operand))) // C1
       return emitOpError("expects result and gradient of shape ") << str(expected) << ", not " << str(shapeOf(operand));
+  if (!compatible(logSumExp, shapeOf(getLogSumExp())))
+    return emitOpError("expects log_sum_exp of shape ") << str(logSumExp) << ", not " << str(shapeOf(getLogSumExp()));
   return verifyShapes(*this);
 }
 uint64_t AttentionGradOp::getFlops() {

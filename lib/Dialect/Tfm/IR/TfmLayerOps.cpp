@@ -14,14 +14,14 @@ static LogicalResult verifyElementType(Operation *op, Value a, Value b, StringRe
   return success();
 }
 
-/// C1 of the norms and bias_add: a vector as long as the rows.
+/// C1 of the norms and bias_add: rows, and where it is given a vector as long as they are.
 static LogicalResult verifyVector(Operation *op, Value vector, Value rows, StringRef name) {
-  if (!vector)
-    return success();
-  ArrayRef<int64_t> shape = shapeOf(vector), full = shapeOf(rows);
-  if (shape.size() != 1 || full.empty() || !compatible(shape[0], full.back()))
-    return op->emitOpError("expects ") << name << " to have shape [" << (full.empty() ? 0 : full.back()) << "], not "
-                                       << str(shape);
+  ArrayRef<int64_t> full = shapeOf(rows);
+  if (full.empty())
+    return op->emitOpError("expects an input of rank 1 or more");
+  if (vector && (shapeOf(vector).size() != 1 || !compatible(shapeOf(vector)[0], full.back())))
+    return op->emitOpError("expects ") << name << " to have shape " << str(full.take_back()) << ", not "
+                                       << str(shapeOf(vector));
   return success();
 }
 
@@ -68,7 +68,7 @@ LogicalResult LinearOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
     return emitOpError("expects a weight of rank 2, not ") << str(weight);
   int64_t in = weight[getInOut() ? 0 : 1], out = weight[getInOut() ? 1 : 0];
   if (input.empty() || !compatible(input.back(), in)) // C2
-    return emitOpError("expects the last size of input ") << str(input) << " to be " << in;
+    return emitOpError("expects the last size of input ") << str(input) << " to be that of weight, " << str({in});
   Shape shape(input); // C3
   shape.back() = out;
   shapes.push_back(shape);
@@ -97,10 +97,8 @@ LogicalResult LinearWeightGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &s
 LogicalResult LinearWeightGradOp::verify() {
   if (failed(verifyElementType(*this, getInput(), getGradient(), "input and gradient")))
     return failure();
-  Type element = getElementTypeOrSelf(getResult());
-  if (element != accumulatorType(getElementTypeOrSelf(getInput()))) // C2
-    return emitOpError("expects a result of ")
-           << accumulatorType(getElementTypeOrSelf(getInput())) << ", not " << element;
+  if (failed(verifyAccumulator(*this, getResult(), getInput(), "a result"))) // C2
+    return failure();
   return verifyShapes(*this);
 }
 uint64_t LinearWeightGradOp::getFlops() {
@@ -123,7 +121,11 @@ LogicalResult ColumnSumOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) 
   shapes.push_back({shapeOf(getInput()).back()}); // C1
   return success();
 }
-LogicalResult ColumnSumOp::verify() { return verifyShapes(*this); }
+LogicalResult ColumnSumOp::verify() {
+  if (failed(verifyAccumulator(*this, getResult(), getInput(), "a result"))) // C2
+    return failure();
+  return verifyShapes(*this);
+}
 uint64_t ColumnSumOp::getFlops() { return 0; }
 
 //===----------------------------------------------------------------------===//
@@ -131,8 +133,8 @@ uint64_t ColumnSumOp::getFlops() { return 0; }
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
-  if (eps.isNegative() || eps.isNaN())
-    return op->emitOpError("expects eps not to be negative, not ") << eps.convertToDouble();
+  if (eps.isNegative() || !eps.isFinite())
+    return op->emitOpError("expects eps to be finite and not negative, not ") << eps.convertToDouble();
   return success();
 }
 
@@ -154,7 +156,9 @@ LogicalResult RmsNormGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes
   return success();
 }
 LogicalResult RmsNormGradOp::verify() {
-  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")))
+  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")) || failed(verifyEps(*this, getEps()))) // C3
+    return failure();
+  if (getWeightGrad() && failed(verifyAccumulator(*this, getWeightGrad(), getInput(), "weight_grad"))) // C2
     return failure();
   return verifyShapes(*this);
 }
@@ -176,7 +180,9 @@ uint64_t LayerNormOp::getFlops() { return 0; }
 LogicalResult LayerNormGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   if (failed(inferSame(*this, {getInput(), getGradient()}, 1, shapes))) // C1
     return failure();
-  Shape vector{shapeOf(getInput()).back()};
+  if (shapes.back().empty()) // C3
+    return emitOpError("expects an input of rank 1 or more");
+  Shape vector{shapes.back().back()};
   if (getWeightGrad()) // C2
     shapes.push_back(vector);
   if (getBiasGrad())
@@ -184,10 +190,13 @@ LogicalResult LayerNormGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shap
   return success();
 }
 LogicalResult LayerNormGradOp::verify() {
-  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")))
+  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")) || failed(verifyEps(*this, getEps()))) // C3
     return failure();
   if (getWeightGrad() && !getWeight()) // C2
     return emitOpError("expects weight where weight_grad is a result");
+  for (auto [vector, name] : {std::pair(getWeightGrad(), "weight_grad"), std::pair(getBiasGrad(), "bias_grad")})
+    if (vector && failed(verifyAccumulator(*this, vector, getInput(), name))) // C2
+      return failure();
   return verifyShapes(*this);
 }
 uint64_t LayerNormGradOp::getFlops() { return 0; }

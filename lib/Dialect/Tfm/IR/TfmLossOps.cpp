@@ -24,7 +24,11 @@ LogicalResult LogitsMaxOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) 
   shapes.push_back(Shape(shapeOf(getLogits()).drop_back())); // C1
   return success();
 }
-LogicalResult LogitsMaxOp::verify() { return verifyShapes(*this); }
+LogicalResult LogitsMaxOp::verify() {
+  if (failed(verifyAccumulator(*this, getMaximum(), getLogits(), "a maximum"))) // C1
+    return failure();
+  return verifyShapes(*this);
+}
 uint64_t LogitsMaxOp::getFlops() { return 0; }
 
 LogicalResult LogitsSumOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
@@ -33,7 +37,13 @@ LogicalResult LogitsSumOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) 
   shapes.append(2, Shape(shapeOf(getLogits()).drop_back()));
   return success();
 }
-LogicalResult LogitsSumOp::verify() { return verifyShapes(*this); }
+LogicalResult LogitsSumOp::verify() {
+  for (auto [value, name] :
+       {std::pair(getMaximum(), "a maximum"), std::pair(getSum(), "a sum"), std::pair(getTarget(), "a target")})
+    if (failed(verifyAccumulator(*this, value, getLogits(), name))) // C2
+      return failure();
+  return verifyShapes(*this);
+}
 uint64_t LogitsSumOp::getFlops() { return 0; }
 
 LogicalResult CrossEntropyOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
@@ -50,12 +60,19 @@ uint64_t CrossEntropyOp::getFlops() { return 0; }
 LogicalResult CrossEntropyGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   if (failed(verifyRows(*this, getLogits(), {getLabels(), getMaximum(), getSum()}))) // C1
     return failure();
-  if (!shapeOf(getSeed()).empty())
+  if (!shapeOf(getSeed()).empty()) // C2
     return emitOpError("expects a seed of rank 0, not ") << str(shapeOf(getSeed()));
   shapes.push_back(Shape(shapeOf(getLogits())));
   return success();
 }
-LogicalResult CrossEntropyGradOp::verify() { return verifyShapes(*this); }
+LogicalResult CrossEntropyGradOp::verify() {
+  for (auto [value, name] : {std::pair(getMaximum(), "a maximum"), std::pair(getSum(), "a sum")})
+    if (failed(verifyAccumulator(*this, value, getLogits(), name))) // C1
+      return failure();
+  if (failed(verifyAccumulator(*this, getSeed(), getLogits(), "a seed"))) // C2
+    return failure();
+  return verifyShapes(*this);
+}
 uint64_t CrossEntropyGradOp::getFlops() { return 0; }
 
 LogicalResult AccumulateOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
@@ -65,6 +82,8 @@ LogicalResult AccumulateOp::verify() {
   Type element = getElementTypeOrSelf(getAccumulator());
   if (!element.isF32() && !element.isF64()) // C1
     return emitOpError("expects an accumulator of f32 or f64, not ") << element;
+  if (getElementTypeOrSelf(getResult()) != element)
+    return emitOpError("expects a result of ") << element << ", not " << getElementTypeOrSelf(getResult());
   return verifyShapes(*this);
 }
 uint64_t AccumulateOp::getFlops() { return 0; }

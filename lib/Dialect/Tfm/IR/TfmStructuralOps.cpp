@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "OpUtils.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace drover::tfm;
@@ -39,10 +40,13 @@ LogicalResult ReshapeOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &sh
   return success();
 }
 LogicalResult ReshapeOp::verify() {
-  auto input = cast<RankedTensorType>(getInput().getType()), result = cast<RankedTensorType>(getResult().getType());
-  if (input.getElementType() != result.getElementType() ||
-      (input.hasStaticShape() && result.hasStaticShape() && input.getNumElements() != result.getNumElements())) // C1
-    return emitOpError("expects as many elements in the result as in the operand, not ") << result << " for " << input;
+  ArrayRef<int64_t> input = shapeOf(getInput()), result = shapeOf(getResult());
+  bool isStatic = llvm::none_of(input, ShapedType::isDynamic) && llvm::none_of(result, ShapedType::isDynamic);
+  if (isStatic && elements(getInput()) != elements(getResult())) // C1
+    return emitOpError("expects as many elements in the result as in the operand, not ")
+           << str(result) << " for " << str(input);
+  if (failed(verifySameElementType(*this, {getInput(), getResult()}))) // C1
+    return failure();
   return verifyShapeMap(*this, getResult(), getShape()); // C2
 }
 uint64_t ReshapeOp::getFlops() { return 0; }
@@ -70,13 +74,24 @@ LogicalResult TransposeOp::verify() {
   llvm::sort(sorted);
   if (!llvm::equal(sorted, llvm::seq<int64_t>(0, shapeOf(getInput()).size()))) // C1
     return emitOpError("expects a permutation of ") << shapeOf(getInput()).size() << " dimensions";
+  if (failed(verifySameElementType(*this, {getInput(), getResult()}))) // C2
+    return failure();
   return verifyShapes(*this);
 }
 uint64_t TransposeOp::getFlops() { return 0; }
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
-  if (llvm::equal(getPermutation(), llvm::seq<int64_t>(0, getPermutation().size())))
+  if (getInput().getType() == getType() &&
+      llvm::equal(getPermutation(), llvm::seq<int64_t>(0, getPermutation().size())))
     return getInput();
-  return {};
+  auto inner = getInput().getDefiningOp<TransposeOp>();
+  if (!inner)
+    return {};
+  SmallVector<int64_t> composed;
+  for (int64_t dim : getPermutation())
+    composed.push_back(inner.getPermutation()[dim]);
+  getInputMutable().assign(inner.getInput());
+  setPermutation(composed);
+  return getResult();
 }
 
 LogicalResult BroadcastOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
@@ -90,6 +105,8 @@ LogicalResult BroadcastOp::verify() {
   for (auto [in, out] : llvm::zip(llvm::reverse(input), llvm::reverse(result)))
     if (in != 1 && !compatible(in, out))
       return emitOpError("expects ") << str(input) << " to broadcast to " << str(result);
+  if (failed(verifySameElementType(*this, {getInput(), getResult()}))) // C3
+    return failure();
   return verifyShapeMap(*this, getResult(), getShape()); // C2
 }
 uint64_t BroadcastOp::getFlops() { return 0; }
@@ -102,21 +119,35 @@ OpFoldResult BroadcastOp::fold(FoldAdaptor) {
 // Slice, pad, concat
 //===----------------------------------------------------------------------===//
 
-/// The box (offsets, strides, sizes of `inner`) lies within `outer`.
+/// The box (offsets, strides, sizes of `inner`) lies within `outer`. Offsets and strides are any numbers: sums are
+/// taken in 128 bits.
 static LogicalResult verifyBox(Operation *op, ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides,
                                ArrayRef<int64_t> inner, ArrayRef<int64_t> outer) {
   if (offsets.size() != outer.size() || strides.size() != outer.size() || inner.size() != outer.size()) // C1
-    return op->emitOpError("expects ") << outer.size() << " offsets and strides";
+    return op->emitOpError("expects ") << outer.size() << " offsets, strides and sizes";
   for (auto [offset, stride, size, full] : llvm::zip(offsets, strides, inner, outer)) {
     if (stride == 0)
       return op->emitOpError("expects strides not to be zero");
     if (ShapedType::isDynamic(offset) || ShapedType::isDynamic(size) || ShapedType::isDynamic(full) || size == 0)
       continue;
-    int64_t last = offset + (size - 1) * stride;
-    if (std::min(offset, last) < 0 || std::max(offset, last) >= full) // C2
-      return op->emitOpError("expects the box to lie within ") << full << ", not at " << offset << " to " << last;
+    __int128 last = offset + static_cast<__int128>(size - 1) * stride;
+    if (std::min<__int128>(offset, last) < 0 || std::max<__int128>(offset, last) >= full) // C2
+      return op->emitOpError("expects the box to lie within [0, ")
+             << full << "), not " << size << " elements from " << offset << " by " << stride;
   }
   return success();
+}
+
+/// C3 and C4 of slice and pad.
+template <typename OpT> static LogicalResult verifyBoxMaps(OpT op) {
+  if (failed(verifySameElementType(op, {op.getInput(), op.getResult()}))) // C4
+    return failure();
+  std::optional<AffineMap> map = op.getOffsetMap();
+  if (!map && llvm::any_of(op.getOffsets(), ShapedType::isDynamic)) // C3
+    return op.emitOpError("expects 'offset_map' where an offset is dynamic");
+  if (map && (map->getNumDims() != 0 || map->getNumResults() != op.getOffsets().size()))
+    return op.emitOpError("expects 'offset_map' to have no dimensions and ") << op.getOffsets().size() << " results";
+  return verifyShapeMap(op, op.getResult(), op.getShape());
 }
 
 LogicalResult SliceOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
@@ -126,7 +157,7 @@ LogicalResult SliceOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shap
 LogicalResult SliceOp::verify() {
   if (failed(verifyBox(*this, getOffsets(), getStrides(), shapeOf(getResult()), shapeOf(getInput()))))
     return failure();
-  return verifyShapeMap(*this, getResult(), getShape());
+  return verifyBoxMaps(*this);
 }
 uint64_t SliceOp::getFlops() { return 0; }
 
@@ -137,7 +168,7 @@ LogicalResult PadOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes
 LogicalResult PadOp::verify() {
   if (failed(verifyBox(*this, getOffsets(), getStrides(), shapeOf(getInput()), shapeOf(getResult())))) // C1
     return failure();
-  return verifyShapeMap(*this, getResult(), getShape());
+  return verifyBoxMaps(*this);
 }
 uint64_t PadOp::getFlops() { return 0; }
 
@@ -152,8 +183,9 @@ LogicalResult ConcatOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
     Shape other(shapeOf(input));
     if (other.size() != shape.size())
       return emitOpError("expects operands of one rank");
-    total =
-        ShapedType::isDynamic(total) || ShapedType::isDynamic(other[axis]) ? ShapedType::kDynamic : total + other[axis];
+    if (ShapedType::isDynamic(total) || ShapedType::isDynamic(other[axis]) ||
+        llvm::AddOverflow(total, other[axis], total))
+      total = ShapedType::kDynamic;
     other[axis] = shape[axis] = ShapedType::kDynamic;
     if (!compatible(shape, other))
       return emitOpError("expects operands that agree but for axis ")
@@ -164,7 +196,13 @@ LogicalResult ConcatOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   shapes.push_back(shape);
   return success();
 }
-LogicalResult ConcatOp::verify() { return verifyShapes(*this); }
+LogicalResult ConcatOp::verify() {
+  if (failed(verifyShapes(*this)))
+    return failure();
+  SmallVector<Value> values(getInputs());
+  values.push_back(getResult());
+  return verifySameElementType(*this, values); // C1
+}
 uint64_t ConcatOp::getFlops() { return 0; }
 
 //===----------------------------------------------------------------------===//
@@ -189,7 +227,11 @@ LogicalResult ReduceOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   shapes.push_back(shape);
   return success();
 }
-LogicalResult ReduceOp::verify() { return verifyShapes(*this); }
+LogicalResult ReduceOp::verify() {
+  if (failed(verifySameElementType(*this, {getInput(), getResult()}))) // C2
+    return failure();
+  return verifyShapes(*this);
+}
 uint64_t ReduceOp::getFlops() { return 0; }
 
 LogicalResult MatmulOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
@@ -203,7 +245,8 @@ LogicalResult MatmulOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   if (getTransposeRhs())
     std::swap(rhs[rank - 1], rhs[rank - 2]);
   if (!compatible(lhs[rank - 1], rhs[rank - 2])) // C2
-    return emitOpError("expects equal contracted sizes, not ") << lhs[rank - 1] << " and " << rhs[rank - 2];
+    return emitOpError("expects equal contracted sizes, not ")
+           << str({lhs[rank - 1]}) << " and " << str({rhs[rank - 2]});
   Shape shape = refine(ArrayRef(lhs).drop_back(2), ArrayRef(rhs).drop_back(2));
   shape.push_back(lhs[rank - 2]);
   shape.push_back(rhs[rank - 1]);
@@ -241,7 +284,11 @@ LogicalResult GatherOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   shapes.push_back(shape);
   return success();
 }
-LogicalResult GatherOp::verify() { return verifyShapes(*this); }
+LogicalResult GatherOp::verify() {
+  if (failed(verifySameElementType(*this, {getInput(), getResult()}))) // C2
+    return failure();
+  return verifyShapes(*this);
+}
 uint64_t GatherOp::getFlops() { return 0; }
 
 LogicalResult ScatterAddOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
@@ -270,10 +317,17 @@ LogicalResult ScatterNdOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) 
   return success();
 }
 LogicalResult ScatterNdOp::verify() {
-  ArrayRef<int64_t> indices = shapeOf(getIndices());
+  ArrayRef<int64_t> input = shapeOf(getInput()), indices = shapeOf(getIndices());
   if (indices.empty() || ShapedType::isDynamic(indices.back()) ||
-      indices.back() > static_cast<int64_t>(shapeOf(getInput()).size())) // C1
-    return emitOpError("expects the last size of indices to be static and at most ") << shapeOf(getInput()).size();
+      indices.back() > static_cast<int64_t>(input.size())) // C1
+    return emitOpError("expects the last size of indices ")
+           << str(indices) << " to be static and at most " << input.size();
+  if (failed(verifySameElementType(*this, {getInput(), getUpdates(), getResult()}))) // C2
+    return failure();
+  Shape updates(indices.drop_back());
+  llvm::append_range(updates, input.drop_front(indices.back()));
+  if (!compatible(updates, shapeOf(getUpdates()))) // C3
+    return emitOpError("expects updates of shape ") << str(updates) << ", not " << str(shapeOf(getUpdates()));
   return verifyShapes(*this);
 }
 uint64_t ScatterNdOp::getFlops() { return 0; }
@@ -300,6 +354,8 @@ LogicalResult SizeOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
 LogicalResult SizeOp::verify() {
   if (getValue().getNumDims() != 0 || getValue().getNumResults() != 1) // C1
     return emitOpError("expects a map without dimensions and with one result");
+  if (!shapeOf(getResult()).empty()) // C1
+    return emitOpError("expects a result of rank 0, not ") << str(shapeOf(getResult()));
   return success();
 }
 uint64_t SizeOp::getFlops() { return 0; }
@@ -308,6 +364,8 @@ OpFoldResult SizeOp::fold(FoldAdaptor) {
   if (!constant)
     return {};
   auto type = cast<RankedTensorType>(getType());
+  if (type.getElementType().isInteger(32) && !llvm::isInt<32>(constant.getValue()))
+    return {};
   Attribute value = type.getElementType().isF32()
                         ? Attribute(FloatAttr::get(type.getElementType(), constant.getValue()))
                         : Attribute(IntegerAttr::get(type.getElementType(), constant.getValue()));

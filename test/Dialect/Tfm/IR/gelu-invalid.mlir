@@ -1,0 +1,15 @@
+// RUN: %drover-opt %s -split-input-file -verify-diagnostics
+
+func.func @c1_result_of_another_shape(%x: tensor<3x5xf32>) {
+  // expected-error@+1 {{expects result 0 to have shape [3x5], not [5x3]}}
+  %0 = tfm.gelu %x {kind = 0 : i32} : (tensor<3x5xf32>) -> tensor<5x3xf32>
+  return
+}
+
+// -----
+
+func.func @unknown_kind(%x: tensor<3x5xf32>) {
+  // expected-error@+1 {{attribute 'kind' failed to satisfy constraint}}
+  %0 = tfm.gelu %x {kind = 2 : i32} : (tensor<3x5xf32>) -> tensor<3x5xf32>
+  return
+}

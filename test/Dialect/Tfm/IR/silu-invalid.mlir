@@ -1,0 +1,7 @@
+// RUN: %drover-opt %s -split-input-file -verify-diagnostics
+
+func.func @c1_result_of_another_shape(%x: tensor<3x5xf32>) {
+  // expected-error@+1 {{expects result 0 to have shape [3x5], not [5x3]}}
+  %0 = tfm.silu %x : (tensor<3x5xf32>) -> tensor<5x3xf32>
+  return
+}
