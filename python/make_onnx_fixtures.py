@@ -22,7 +22,7 @@ def values(*shape, seed=0):
 
 
 def tensor(name, array):
-    return numpy_helper.from_array(np.ascontiguousarray(array), name)
+    return numpy_helper.from_array(np.asarray(array, order="C"), name)
 
 
 def ids(name="input_ids", dims=("batch_size", "sequence_length")):

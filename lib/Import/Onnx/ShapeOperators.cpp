@@ -171,9 +171,16 @@ void tile(NodeContext &n) {
 /// A bound of Slice as an offset in [0, size]. Where that cannot be decided the bound is taken to lie
 /// within the dimension, as it must for the model to work at that size.
 Expr clampBound(const SymbolTable &symbols, Expr bound, const Expr &size, int64_t low, const Expr &high) {
-  // INT64_MAX and INT64_MIN stand for the ends; smaller numbers leave room for sums.
-  if (std::optional<int64_t> number = bound.constant())
+  // INT64_MAX, INT32_MAX and their negatives stand for the ends: no symbolic size reaches them.
+  constexpr int64_t beyond = INT32_MAX;
+  if (std::optional<int64_t> number = bound.constant(); number && !size.constant()) {
+    if (*number >= beyond)
+      return high;
+    if (*number <= -beyond)
+      return low;
+  } else if (number) {
     bound = std::clamp<int64_t>(*number, -(int64_t(1) << 60), int64_t(1) << 60);
+  }
   Sign sign = symbols.sign(bound);
   if (sign == Sign::Negative || (sign == Sign::NonPositive && !bound.is(0)))
     bound = bound + size;

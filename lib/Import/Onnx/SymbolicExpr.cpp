@@ -110,10 +110,19 @@ Expr SymbolTable::floorDiv(const Expr &lhs, const Expr &rhs) {
     Expr term(coefficient);
     for (unsigned atom : monomial)
       term = term * Expr::atom(atom);
-    if (std::optional<Expr> quotient = exactDiv(term, rhs))
+    if (std::optional<Expr> quotient = exactDiv(term, rhs)) {
       whole = whole + *quotient;
-    else
-      rest = rest + term;
+      continue;
+    }
+    // And the whole multiples of the divisor in a coefficient: 5 s // 4 = s + s // 4.
+    if (b && *b > 0 && !monomial.empty() && coefficient / *b != 0) {
+      Expr product(1);
+      for (unsigned atom : monomial)
+        product = product * Expr::atom(atom);
+      whole = whole + product * Expr(coefficient / *b);
+      term = product * Expr(coefficient % *b);
+    }
+    rest = rest + term;
   }
   if (rest.isConstant() && b && *b != 0)
     return whole + divideFloorSigned(*rest.constant(), *b);
@@ -136,10 +145,10 @@ Expr SymbolTable::ceilDiv(const Expr &lhs, const Expr &rhs) { return -floorDiv(-
 //===----------------------------------------------------------------------===//
 
 Sign SymbolTable::sign(const Expr &expr) const {
-  if (expr.getTerms().empty())
-    return Sign::Zero;
   if (!expr.isValid())
     return Sign::Unknown;
+  if (expr.getTerms().empty())
+    return Sign::Zero;
   // Sizes are at least 1, but a past and quotients may be 0. With x = 1 + x' for the sizes, a sum is
   // bounded below by its value at 1 when every non-constant coefficient is positive.
   auto lowerBound = [&](int64_t flip) -> std::optional<int64_t> {
