@@ -35,7 +35,9 @@ struct Message {
   }
 };
 
-Message modelWith(const Message &graph, uint64_t irVersion = 10) { return Message().number(1, irVersion).message(7, graph); }
+Message modelWith(const Message &graph, uint64_t irVersion = 10) {
+  return Message().number(1, irVersion).message(7, graph);
+}
 
 Expected<Model> read(const Message &message) {
   return readModel(std::shared_ptr<MemoryBuffer>(MemoryBuffer::getMemBufferCopy(message.bytes)), "model.onnx");
@@ -90,7 +92,8 @@ TEST(ModelReaderTest, MalformedMessagesNameThePlace) {
   Message cut = modelWith(Message().string(2, "graph"));
   cut.bytes.resize(cut.bytes.size() - 2);
   EXPECT_EQ(errorOf(cut), "not a valid ONNX file: a field longer than what is left of its message at byte 4");
-  EXPECT_EQ(errorOf(modelWith(Message().number(1, 5))), "not a valid ONNX file: a field of the wrong wire type at byte 5");
+  EXPECT_EQ(errorOf(modelWith(Message().number(1, 5))),
+            "not a valid ONNX file: a field of the wrong wire type at byte 5");
   EXPECT_EQ(errorOf(Message().varint(0).varint(0)), "not a valid ONNX file: an invalid tag at byte 1");
   EXPECT_EQ(errorOf(Message().number(1, 10)), "not an ONNX model: it has no graph or no ir_version");
   EXPECT_EQ(errorOf(modelWith(Message(), 99)), "ONNX IR version 99 is not supported, 3 to 14 are");
@@ -101,9 +104,11 @@ TEST(ModelReaderTest, MalformedMessagesNameThePlace) {
 
 TEST(ModelReaderTest, AbsurdSizesAreRefused) {
   Message tensor = Message().string(8, "w").number(2, 1).number(1, 1ull << 40).number(1, 1ull << 40);
-  EXPECT_NE(errorOf(modelWith(Message().message(5, tensor))).find("more than 2^50 elements in tensor 'w'"), std::string::npos);
+  EXPECT_NE(errorOf(modelWith(Message().message(5, tensor))).find("more than 2^50 elements in tensor 'w'"),
+            std::string::npos);
   Message negative = Message().string(8, "w").number(2, 1).number(1, ~0ull);
-  EXPECT_NE(errorOf(modelWith(Message().message(5, negative))).find("a negative size in tensor 'w'"), std::string::npos);
+  EXPECT_NE(errorOf(modelWith(Message().message(5, negative))).find("a negative size in tensor 'w'"),
+            std::string::npos);
 }
 
 TEST(ModelReaderTest, NestingIsBounded) {
