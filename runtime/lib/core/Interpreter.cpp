@@ -9,6 +9,9 @@
 
 namespace drover::rt {
 
+/// The place of the only rank.
+static constexpr int32_t origin[DROVER_NUM_AXES] = {};
+
 /// The elements of a bucket's trainable range that no parameter owns.
 static std::vector<BucketRange> findGaps(const Program &program, int64_t bucket) {
   std::vector<std::pair<int64_t, int64_t>> owned;
@@ -106,7 +109,7 @@ void Interpreter::callBody(const CallInfo &call, const drover_action &action, co
     int64_t base = operand.bucket >= 0 ? batch.buckets[operand.bucket][operand.space] : binding[operand.space];
     operands.push_back(arena.data() + base + operand.offset);
   }
-  drover_call context = {pool, 0, call.alwaysAccumulate || !first, 0};
+  drover_call context = {pool, 0, call.alwaysAccumulate || !first, 0, origin, nullptr};
   void *scratch = binding.workspace >= 0 ? arena.data() + binding.workspace : workspace.data();
   int64_t startNs = tracing ? monotonicNs() : 0;
   program.body(call.body)(operands.data(), scratch, &context);
@@ -117,7 +120,7 @@ void Interpreter::callBody(const CallInfo &call, const drover_action &action, co
 
 void Interpreter::callFlat(int64_t body, int64_t size, std::initializer_list<void *> flatOperands) {
   operands = flatOperands;
-  drover_call context = {pool, size, 0, 0};
+  drover_call context = {pool, size, 0, 0, origin, nullptr};
   program.body(body)(operands.data(), workspace.data(), &context);
 }
 

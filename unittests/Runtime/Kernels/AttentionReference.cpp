@@ -117,7 +117,7 @@ AttentionResults AttentionCase::run(drover_pool *pool) const {
   const void *mask = maskKind == 0   ? nullptr
                      : maskKind == 1 ? static_cast<const void *>(boolMask.data())
                                      : floatMask.data();
-  drover_call call = {pool, 0, 0, 0};
+  drover_call call = {pool, 0, 0, 0, nullptr, nullptr};
   drover_rt_attention(&call, &d, query.data(), key.data(), value.data(), mask, keyMaskData(), documentsData(),
                       r.result.data(), r.logSumExp.data(), workspace.data());
   drover_rt_attention_grad(&call, &d, query.data(), key.data(), value.data(), r.result.data(), r.logSumExp.data(),

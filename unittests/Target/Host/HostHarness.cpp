@@ -138,7 +138,7 @@ std::vector<Tensor> CompiledBodies::run(StringRef name, ArrayRef<Tensor> argumen
   }
   Buffer workspace(workspaceBytes(name));
   drover_pool pool(run.threads);
-  drover_call call = {&pool, run.size, run.accumulate, 0};
+  drover_call call = {&pool, run.size, run.accumulate, 0, nullptr, nullptr};
   function(name)(operands.data(), workspace.data(), &call);
   std::vector<Tensor> values;
   for (auto &[tensor, operand] : results) {

@@ -36,6 +36,18 @@ enum drover_store {
 };
 
 struct drover_pool;
+struct drover_communicators;
+
+/* Axes of the grid of ranks; KV and REPLICA are the factors of TP where it is split (docs/distributions.md). */
+enum drover_axis {
+  DROVER_AXIS_TP = 0,
+  DROVER_AXIS_CP = 1,
+  DROVER_AXIS_PP = 2,
+  DROVER_AXIS_DP = 3,
+  DROVER_AXIS_KV = 4,
+  DROVER_AXIS_REPLICA = 5,
+  DROVER_NUM_AXES = 6
+};
 
 /* The context of one body call. */
 typedef struct drover_call {
@@ -43,6 +55,8 @@ typedef struct drover_call {
   int64_t size;             /* elements of a flat body (docs/body-abi.md), else 0 */
   int32_t accumulate;       /* 1 where the accumulators hold earlier microbatches' sums */
   int32_t reserved;
+  const int32_t *coordinates;                 /* DROVER_NUM_AXES of them: the rank's place on the grid; never null */
+  struct drover_communicators *communicators; /* the rank's groups; null where there is one rank */
 } drover_call;
 
 /* A compiled body: one pointer an operand; `workspace` has the body's workspace_bytes, 64-byte aligned. */
@@ -73,19 +87,46 @@ enum drover_action_kind {
   DROVER_REDUCE = 4, /* a chunk's gradients over its ranks */
   DROVER_NORM = 5,   /* squares of a chunk's gradients, into the global norm */
   DROVER_UPDATE = 6, /* optimizer of a chunk */
-  DROVER_FREE = 7
+  DROVER_FREE = 7,
+  DROVER_COUNT = 8, /* labels that count, over the world */
+  DROVER_CLIP = 9   /* squares and loss over the world; the clip coefficient */
+};
+
+/* Streams of a rank: actions of one run in order (docs/step-program.md). */
+enum drover_stream {
+  DROVER_STREAM_COMPUTE = 0,
+  DROVER_STREAM_FORWARD_SEND = 1,
+  DROVER_STREAM_FORWARD_RECEIVE = 2,
+  DROVER_STREAM_BACKWARD_SEND = 3,
+  DROVER_STREAM_BACKWARD_RECEIVE = 4,
+  DROVER_STREAM_GATHER = 5,
+  DROVER_STREAM_REDUCE = 6,
+  DROVER_NUM_STREAMS = 7
+};
+
+/* Communicators with fixed ids; edges and ties follow from DROVER_COMM_FIRST_LISTED on (docs/step-program.md). */
+enum drover_communicator_id {
+  DROVER_COMM_WORLD = 0,
+  DROVER_COMM_TP = 1,
+  DROVER_COMM_KV = 2,
+  DROVER_COMM_REPLICA = 3,
+  DROVER_COMM_CP = 4,
+  DROVER_COMM_FSDP = 5,
+  DROVER_COMM_DP = 6,
+  DROVER_COMM_FIRST_LISTED = 16
 };
 
 /* Flags of an action. */
 enum drover_action_flag {
   DROVER_ACTION_FIRST = 1, /* first into the chunk's accumulators: accumulate = 0 */
-  DROVER_ACTION_LOAD = 2   /* first of its microbatch on this rank: the loader fills the input slot before it */
+  DROVER_ACTION_LOAD = 2,  /* first of its microbatch on this rank: the loader fills the input slot before it */
+  DROVER_ACTION_ADD = 4    /* a REDUCE that adds to what `gradient` holds */
 };
 
 /* One action of a rank's list. Fields that a kind does not use are 0. */
 typedef struct drover_action {
   uint8_t kind;   /* drover_action_kind */
-  uint8_t stream; /* 0 compute; lanes and collectives from part 2 on */
+  uint8_t stream; /* drover_stream */
   uint16_t chunk;
   uint16_t phase; /* 0 forward, 1 backward (or input gradient), 2 weight gradient */
   uint16_t flags; /* drover_action_flag */
@@ -93,7 +134,7 @@ typedef struct drover_action {
   uint32_t binding;    /* index into the batch's `bindings`: where the chunk's slots lie in the arena */
   uint32_t first_wait; /* index into the batch's `waits` */
   uint32_t num_waits;
-  uint32_t peer;
+  uint32_t peer;     /* communicator of a SEND, a RECEIVE, or a tied bucket's GATHER and REDUCE; else 0 */
   uint32_t sequence; /* place in the one global sequence */
 } drover_action;
 
@@ -152,6 +193,24 @@ void drover_rt_attention_grad(const drover_call *call, const drover_attention *d
 void drover_rt_embedding_grad(const drover_call *call, const void *ids, int32_t ids_dtype, int64_t positions,
                               const void *gradient, int32_t gradient_dtype, int64_t width, int64_t rows,
                               float *table_grad, int32_t store);
+
+/* Collectives of a body (docs/communication.md). */
+enum drover_collective_kind { DROVER_ALL_GATHER = 0, DROVER_REDUCE_SCATTER = 1, DROVER_ALL_REDUCE = 2 };
+enum drover_reduce_op { DROVER_SUM = 0, DROVER_MAX = 1 };
+#define DROVER_MAX_IN_FLIGHT 16
+
+typedef struct drover_collective {
+  int32_t communicator; /* drover_communicator_id */
+  int32_t kind, op, dtype;
+  int32_t two_chunk; /* 1: a rank's part of the dimension is CP's two chunks */
+  int32_t reduction; /* id of the typed reduction that this discharges, -1 for a gather */
+  int64_t outer, local, inner;
+} drover_collective;
+
+/* Starts a collective into `slot` (0 .. DROVER_MAX_IN_FLIGHT-1, free); in and out belong to it until the wait. */
+void drover_rt_collective_start(const drover_call *call, const drover_collective *desc, const void *in, void *out,
+                                int32_t slot);
+void drover_rt_collective_wait(const drover_call *call, int32_t slot);
 
 #ifdef __cplusplus
 } /* extern "C" */
