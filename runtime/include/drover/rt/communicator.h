@@ -1,0 +1,245 @@
+//===- communicator.h - groups of ranks and what they exchange --*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+// The contract is docs/communication.md. In short: operations are asynchronous; every member of a group issues the
+// group's operations in one order; sums run over the members in their order, so that every member gets the same bits
+// with every backend; a wait ends by its deadline with an Error that says who did not come.
+#ifndef DROVER_RT_COMMUNICATOR_H
+#define DROVER_RT_COMMUNICATOR_H
+
+#include "drover/rt/abi.h"
+#include "drover/rt/dtype.h"
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace drover::rt {
+
+enum class OperationKind { AllGather, ReduceScatter, AllReduce, Broadcast, Send, Receive };
+/// all_gather, reduce_scatter, all_reduce, broadcast, send, receive
+const char *operationName(OperationKind kind);
+
+enum class ReduceOp { Sum = DROVER_SUM, Max = DROVER_MAX };
+
+/// A tensor [outer, dim, inner] whose `dim` is cut over the members of a group; a member's part of it is `local` long.
+/// twoChunk: the part of member i are the chunks i and 2n-1-i of the whole dimension, of local / 2 each.
+struct TensorCut {
+  int64_t outer = 1, local = 0, inner = 1;
+  bool twoChunk = false;
+
+  int64_t elements() const { return outer * local * inner; } // of a part
+};
+
+/// What a member says of an operation, for records, errors and the comparison between members.
+struct OperationInfo {
+  OperationKind kind;
+  ReduceOp op = ReduceOp::Sum;
+  DType dtype = DROVER_F32;
+  /// Broadcast, send, receive and all_reduce have `local` elements.
+  TensorCut cut;
+  int root = -1;    // broadcast: the member whose data it is; send and receive: the other member
+  int communicator; // id
+  /// Counts the collectives of the group, or the messages from one member to another, from 0.
+  uint64_t sequence = 0;
+  /// Of the whole tensor: of all members' parts where it is gathered or scattered.
+  int64_t bytes = 0;
+};
+
+/// Bytes that a rank sends for an operation over `members` in which nothing is sent twice: b (n-1)/n for a gather or a
+/// scatter of b bytes, twice that for all_reduce, b for the rest.
+int64_t sentBytes(OperationKind kind, int64_t bytes, int members);
+
+/// The state of an operation that a rank issued; defined by the backend.
+class Operation;
+
+/// An operation in flight. It must be waited for; the buffers belong to the operation until then. One that is dropped
+/// before (an error on the way) ends the world: the other ranks' waits fail.
+class Request {
+public:
+  Request();
+  explicit Request(std::shared_ptr<Operation> operation);
+  Request(Request &&);
+  Request &operator=(Request &&);
+  ~Request();
+
+  /// True when there is nothing to wait for any more: complete, waited for, or never issued. Throws Error as wait does.
+  bool test();
+  /// Throws Error where the deadline passes, another rank ended, or members disagree about the operation. Without
+  /// `seconds` the world's deadline counts.
+  void wait(std::optional<double> seconds = std::nullopt);
+  /// Issued and not yet waited for.
+  bool pending() const { return operation != nullptr; }
+
+private:
+  std::shared_ptr<Operation> operation;
+};
+
+/// Told of every operation of a rank, on the thread that issues or waits.
+class OperationObserver {
+public:
+  virtual ~OperationObserver() = default;
+  /// Returns what `completed` is to be called with.
+  virtual int64_t issued(const OperationInfo &info) = 0;
+  /// From the wait, or a test that found it complete.
+  virtual void completed(int64_t token, const OperationInfo &info, int64_t issuedNs, int64_t completedNs) = 0;
+};
+
+/// Operations that a rank issued, by communicator, kind and dtype.
+struct OperationCount {
+  int64_t operations = 0;
+  int64_t bytes = 0; // OperationInfo::bytes
+  int64_t sent = 0;  // sentBytes
+};
+using OperationCounts = std::map<std::tuple<int, OperationKind, DType>, OperationCount>;
+
+class World;
+
+/// One rank's handle of one group. Safe to use from several threads of the rank, as long as the order of issue is the
+/// same at all members. Must not outlive its world.
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+
+  int id() const { return number; }
+  const std::string &name() const { return title; }
+  int rank() const { return place; } // within the group
+  int size() const { return int(group.size()); }
+  const std::vector<int> &members() const { return group; } // ranks of the world, ascending
+
+  /// `in` is a part, `out` the whole. Any dtype. `in` may lie in `out` at this member's place (outer 1, one chunk).
+  Request allGather(const void *in, void *out, DType dtype, const TensorCut &cut);
+  /// `in` is the whole, `out` a part; out may lie in `in` at this member's place (outer 1, one chunk).
+  Request reduceScatter(const void *in, void *out, DType dtype, ReduceOp op, const TensorCut &cut);
+  /// `in` and `out` may be equal.
+  Request allReduce(const void *in, void *out, int64_t count, DType dtype, ReduceOp op);
+  /// `data` of member `root` to all.
+  Request broadcast(void *data, int64_t count, DType dtype, int root);
+  /// A message to member `to`, which receives the messages of a member in the order of their sends. A send may be
+  /// complete before it is received, and may also not be.
+  Request send(const void *data, int64_t count, DType dtype, int to);
+  Request receive(void *data, int64_t count, DType dtype, int from);
+  /// Returns when all members are here.
+  void barrier();
+
+protected:
+  Communicator(World &world, int id, std::string name, std::vector<int> members);
+
+  /// Issues an operation that was checked and counted. The size of the group is at least 1.
+  virtual std::shared_ptr<Operation> start(const OperationInfo &info, const void *in, void *out) = 0;
+
+private:
+  Request issue(OperationInfo info, const void *in, void *out);
+
+  World &world;
+  int number;
+  std::string title;
+  std::vector<int> group;
+  int place;
+  std::mutex issuing;
+  uint64_t collectives = 0;
+  std::vector<uint64_t> sends, receives; // by the other member
+};
+
+/// A rank among the ranks that were started together.
+class World {
+public:
+  virtual ~World() = default;
+  World(const World &) = delete;
+  World &operator=(const World &) = delete;
+
+  int rank() const { return number; }
+  int size() const { return count; }
+  virtual const char *backend() const = 0; // inproc, mpi
+
+  /// The group of `members`, ascending ranks of the world with this one among them. Collective over the members: all
+  /// groups are created in one global order. Groups with one id have no member in common. Throws Error where a member
+  /// does not come by the deadline, or was told other members.
+  std::unique_ptr<Communicator> createCommunicator(int id, std::string name, std::vector<int> members);
+
+  /// How long a wait lasts from now on; `phase` names it in errors: "start", "the first step", "a step".
+  void setDeadline(double seconds, std::string phase);
+  std::pair<double, std::string> deadline() const;
+
+  /// This rank has failed. The waits of all ranks fail from now on, those of other ranks with an Error that names this
+  /// rank and the reason. When it returns, this rank's buffers are free. The first reason counts. Any thread.
+  virtual void abort(const std::string &reason) noexcept = 0;
+
+  /// Null (default): none. Not while operations are in flight. Not told of the handshakes of createCommunicator.
+  void setObserver(OperationObserver *observer) { watcher = observer; }
+  OperationObserver *observer() const { return watcher; }
+
+  OperationCounts counts() const;
+
+protected:
+  World(int rank, int size) : number(rank), count(size) {}
+
+  virtual std::unique_ptr<Communicator> makeCommunicator(int id, std::string name, std::vector<int> members) = 0;
+
+private:
+  friend class Communicator;
+  void addToCounts(const OperationInfo &info, int members);
+
+  int number, count;
+  OperationObserver *watcher = nullptr;
+  bool creating = false; // handshakes are neither counted nor observed
+  mutable std::mutex mutex;
+  double seconds = 300;
+  std::string phase = "start";
+  OperationCounts counted;
+};
+
+/// When operations between threads complete (docs/communication.md).
+enum class Timing { Early, Late, Normal };
+/// Of DROVER_RT_TIMING; normal where it is not set. Throws Error at another value.
+Timing timingFromEnvironment();
+
+/// The ranks 0 .. size-1 of a world of threads; each is used by the threads of its rank.
+std::vector<std::unique_ptr<World>> createInprocWorlds(int size, Timing timing);
+
+struct MpiOptions {
+  /// The world of the launcher, compared with MPI's; 0: not known.
+  int size = 0;
+  int rank = -1;
+  /// Libraries tried before the usual ones.
+  std::string library;
+  /// Most bytes of one message: larger ones are cut.
+  int64_t pieceBytes = int64_t(4) << 20;
+  double deadlineSeconds = 300;
+};
+/// This process's rank in MPI's world; libmpi is opened here. Once a process. Throws Error where there is no libmpi,
+/// where it can't start, or its world is not the launcher's.
+std::unique_ptr<World> connectMpi(const MpiOptions &options);
+
+} // namespace drover::rt
+
+/// A rank's groups as compiled code hands them on, and the collectives that its bodies have in flight. One thread at a
+/// time. Nothing can be thrown through a body: after a failure its collectives return at once, and the caller of the
+/// body asks check().
+struct drover_communicators final {
+public:
+  /// Null where the rank has no such group (one member).
+  void set(int id, drover::rt::Communicator *communicator) { groups[id] = communicator; }
+  drover::rt::Communicator *find(int id) const {
+    auto found = groups.find(id);
+    return found == groups.end() ? nullptr : found->second;
+  }
+
+  /// Throws Error where a collective failed since the last call, or a body returned with one in flight.
+  void check();
+
+  void start(const drover_collective &collective, const void *in, void *out, int slot);
+  void wait(int slot);
+
+private:
+  std::map<int, drover::rt::Communicator *> groups;
+  drover::rt::Request slots[DROVER_MAX_IN_FLIGHT];
+  std::string failure;
+};
+
+#endif // DROVER_RT_COMMUNICATOR_H
