@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
 #include "drover/Dialect/Rt/IR/Rt.h"
+#include "drover/Schedule/BuildStepProgram.h"
 #include "drover/Schedule/Serialize.h"
 #include "drover/Target/Host/Host.h"
 #include "llvm/Support/FileSystem.h"
@@ -20,7 +21,6 @@ LogicalResult Compilation::lower() {
   hostOptions.cpu = options.hostCpu;
   if (failed(runPasses([&](OpPassManager &manager) { host::buildHostLoweringPipeline(manager, hostOptions); })))
     return failure();
-  int64_t workspace = 0;
   std::vector<std::string> names;
   for (schedule::Body &body : step.bodies) {
     Operation *function = module->lookupSymbol(body.name);
@@ -28,11 +28,9 @@ LogicalResult Compilation::lower() {
     if (!bytes)
       return error() << "body '" << body.name << "' was lowered without '" << rt::RtDialect::kWorkspaceAttr << "'";
     body.workspaceBytes = bytes.getInt();
-    workspace = std::max(workspace, body.workspaceBytes);
     names.push_back(body.name);
   }
-  for (schedule::Batch &batch : step.batches)
-    batch.memory.workspace = workspace;
+  schedule::measureWorkspace(step);
   llvm::ArrayRef actions(reinterpret_cast<const char *>(step.actions.data()),
                          step.actions.size() * sizeof(drover_action));
   return host::embedProgram(*module, schedule::serializeMetadata(step), actions, names);

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Schedule/BuildStepProgram.h"
-#include "ChunkCut.h"
+#include "Buckets.h"
 #include "PlaceBatch.h"
 #include <algorithm>
 #include <set>
@@ -21,7 +21,6 @@ public:
 private:
   void describe();
   void layOutTensors();
-  void layOutBuckets();
   void buildCalls();
   void markAccumulation(StepCall &call, const Call &source, std::set<int32_t> &written);
   Operand resolve(uint32_t value, uint32_t chunk) const;
@@ -29,7 +28,6 @@ private:
   const MicrobatchProgram &program;
   StepProgram step;
   ChunkCut cut;
-  std::vector<const PlacedParameter *> placed; // by index in the program
 };
 
 Result<StepProgram> Builder::run() {
@@ -48,13 +46,15 @@ Result<StepProgram> Builder::run() {
     return Error{result.error()};
   cut = std::move(*result);
   describe();
+  step.grid = {plan.tp, plan.cp, plan.pp, plan.dp, program.kv, {"tp", "cp", "pp", "dp"}};
   layOutTensors();
-  layOutBuckets();
+  layOutBuckets(program, cut, step);
   buildCalls();
   BoundaryLife life{cut.boundaryKept, cut.boundaryKeptByNext};
   for (int64_t globalBatch : plan.globalBatches)
     if (std::optional<Error> error = placeBatch(program, step, life, globalBatch))
       return *error;
+  measureWorkspace(step);
   return std::move(step);
 }
 
@@ -86,7 +86,7 @@ void Builder::layOutTensors() {
   step.inputInfo = program.inputs;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Input &input = program.inputs[i];
-    step.inputs.push_back({input.name, input.dtype, input.shape, step.inputBytes});
+    step.inputs.push_back({input.name, input.dtype, input.shape, step.inputBytes, {}});
     step.inputBytes = alignTo(step.inputBytes + inputBytes[i], kSlotAlignment);
   }
   std::set<uint32_t> done;
@@ -96,63 +96,9 @@ void Builder::layOutTensors() {
       cut.places[root].offset = step.outputBytes;
       step.outputBytes = alignTo(step.outputBytes + program.values[root].bytes, kSlotAlignment);
     }
-    step.outputs.push_back({output.name, program.values[root].dtype, output.shape, cut.places[root].offset});
+    step.outputs.push_back(
+        {output.name, program.values[root].dtype, output.shape, cut.places[root].offset, output.cut});
   }
-}
-
-void Builder::layOutBuckets() {
-  std::vector<int32_t> bucketOf(program.parameters.size(), 0);
-  std::vector<bool> used(program.parameters.size(), false), trained(program.parameters.size(), !program.train);
-  for (size_t i = 0; i < program.calls.size(); ++i)
-    for (uint32_t operand : program.calls[i].operands) {
-      const Value &value = program.values[cut.root[operand]];
-      if (value.kind == ValueKind::Accumulator)
-        trained[value.index] = true;
-      if (value.kind != ValueKind::Parameter || used[value.index])
-        continue;
-      used[value.index] = true;
-      bucketOf[value.index] = static_cast<int32_t>(cut.chunkOfCall[i]);
-    }
-
-  step.buckets.resize(step.chunks.size());
-  step.parameters.reserve(program.parameters.size());
-  for (size_t b = 0; b < step.buckets.size(); ++b) {
-    Bucket &bucket = step.buckets[b];
-    bucket.chunk = static_cast<int32_t>(b);
-    // With decay, without, frozen: each class is one range.
-    auto classOf = [&](size_t i) {
-      return !trained[i] || program.parameters[i].frozen ? 2 : !program.parameters[i].decay;
-    };
-    int64_t ends[3];
-    for (int kind = 0; kind < 3; ++kind) {
-      for (size_t i = 0; i < program.parameters.size(); ++i) {
-        if (bucketOf[i] != static_cast<int32_t>(b) || classOf(i) != kind)
-          continue;
-        PlacedParameter parameter{program.parameters[i], static_cast<int32_t>(b), bucket.elements};
-        parameter.parameter.frozen = kind == 2;
-        step.parameters.push_back(std::move(parameter));
-        bucket.elements = alignTo(bucket.elements + program.parameters[i].elements(), kBucketAlignment);
-      }
-      ends[kind] = bucket.elements;
-    }
-    bucket.decayElements = ends[0];
-    bucket.trainableElements = ends[1];
-  }
-  // Metadata lists parameters in the model's order.
-  auto indexOf = [&](const PlacedParameter &parameter) {
-    return std::find_if(program.parameters.begin(), program.parameters.end(),
-                        [&](const Parameter &other) { return other.name == parameter.parameter.name; }) -
-           program.parameters.begin();
-  };
-  std::vector<std::pair<ptrdiff_t, PlacedParameter>> ordered;
-  for (PlacedParameter &parameter : step.parameters)
-    ordered.emplace_back(indexOf(parameter), std::move(parameter));
-  std::sort(ordered.begin(), ordered.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
-  step.parameters.clear();
-  for (auto &[index, parameter] : ordered)
-    step.parameters.push_back(std::move(parameter));
-  for (const PlacedParameter &parameter : step.parameters)
-    placed.push_back(&parameter);
 }
 
 Operand Builder::resolve(uint32_t value, uint32_t chunk) const {
@@ -165,9 +111,9 @@ Operand Builder::resolve(uint32_t value, uint32_t chunk) const {
     return {Space::Scalar, kSeedOffset, -1};
   case ValueKind::Parameter:
   case ValueKind::Accumulator: {
-    const PlacedParameter &parameter = *placed[info.index];
+    const PlacedParameter &parameter = step.parameters[info.index];
     Space space = info.kind == ValueKind::Parameter ? Space::Parameter : Space::Accumulator;
-    return {space, parameter.offset, parameter.bucket == static_cast<int32_t>(chunk) ? -1 : parameter.bucket};
+    return {space, parameter.offset, parameter.bucket == step.chunks[chunk].bucket ? -1 : parameter.bucket};
   }
   case ValueKind::Result:
     break;
@@ -213,7 +159,7 @@ void Builder::markAccumulation(StepCall &call, const Call &source, std::set<int3
       old = true;
       continue;
     }
-    const PlacedParameter &parameter = *placed[value.index];
+    const PlacedParameter &parameter = step.parameters[value.index];
     fresh.push_back({parameter.bucket, parameter.offset, parameter.parameter.elements()});
   }
   call.alwaysAccumulate = old;
@@ -225,4 +171,19 @@ void Builder::markAccumulation(StepCall &call, const Call &source, std::set<int3
 
 Result<StepProgram> drover::schedule::buildStepProgram(const MicrobatchProgram &program, const Plan &plan) {
   return Builder(program, plan).run();
+}
+
+void drover::schedule::measureWorkspace(StepProgram &step) {
+  for (Batch &batch : step.batches)
+    for (size_t s = 0; s < batch.stages.size(); ++s) {
+      int64_t &bytes = batch.stages[s].memory.workspace = 0;
+      for (int32_t body : {step.updateBody, step.normBody, step.castBody})
+        if (body >= 0)
+          bytes = std::max(bytes, step.bodies[body].workspaceBytes);
+      for (uint32_t chunk = 0; chunk < step.chunks.size(); ++chunk)
+        for (const std::vector<StepCall> &phase : step.chunks[chunk].phases)
+          for (const StepCall &call : phase)
+            if (step.stageOf(chunk) == static_cast<int32_t>(s))
+              bytes = std::max(bytes, step.bodies[call.body].workspaceBytes);
+    }
 }

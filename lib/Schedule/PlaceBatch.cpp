@@ -41,6 +41,7 @@ private:
   StepProgram &step;
   const BoundaryLife &life;
   Batch batch;
+  Stage stage;
   std::vector<WorkItem> order;
   std::map<Key, SlotRequest> slots;
   int64_t scalarOffset = 0, scratchOffset = 0, scratchBytes = 0;
@@ -57,12 +58,13 @@ std::optional<Error> BatchPlacer::run(int64_t globalBatch) {
   batch.globalBatch = globalBatch;
   batch.microbatches = *microbatches;
   batch.groups = std::move(*groups);
-  batch.firstAction = step.actions.size();
+  stage.firstAction = step.actions.size();
   orderWork();
   placeDynamic(placeBuckets());
   emitActions();
   measure();
-  batch.numActions = step.actions.size() - batch.firstAction;
+  stage.numActions = step.actions.size() - stage.firstAction;
+  batch.stages.push_back(std::move(stage));
   step.batches.push_back(std::move(batch));
   return std::nullopt;
 }
@@ -90,21 +92,23 @@ int64_t BatchPlacer::placeBuckets() {
     Binding places;
     int64_t bytes = bucket.elements * bytesOf(step.computeType);
     places[Space::Parameter] = take(bytes);
-    batch.memory.parameters += bytes;
+    stage.memory.parameters += bytes;
     if (step.train) {
       // In f32 on one rank the master weights are the parameters.
       places[Space::Master] = separateMaster ? take(bucket.elements * 4) : places[Space::Parameter];
-      places[Space::Accumulator] = take(bucket.trainableElements * 4);
-      batch.memory.gradients += bucket.trainableElements * 4;
-      batch.memory.optimizer += separateMaster ? bucket.elements * 4 : 0;
-      if (moments) {
-        places[Space::Moment1] = take(bucket.trainableElements * 4);
-        places[Space::Moment2] = take(bucket.trainableElements * 4);
-        batch.memory.optimizer += bucket.trainableElements * 8;
+      stage.memory.optimizer += separateMaster ? bucket.elements * 4 : 0;
+      if (bucket.trainable()) {
+        places[Space::Accumulator] = take(bucket.elements * 4);
+        stage.memory.gradients += bucket.elements * 4;
+      }
+      if (bucket.trainable() && moments) {
+        places[Space::Moment1] = take(bucket.elements * 4);
+        places[Space::Moment2] = take(bucket.elements * 4);
+        stage.memory.optimizer += bucket.elements * 8;
       }
     }
     places[Space::Scalar] = scalarOffset;
-    batch.buckets.push_back(places);
+    stage.buckets.push_back(places);
   }
   return end;
 }
@@ -145,7 +149,7 @@ void BatchPlacer::placeDynamic(int64_t base) {
   std::vector<SlotRequest> requests;
   for (const auto &[key, request] : slots)
     requests.push_back(request);
-  batch.arenaBytes = dynamic + placeSlots(requests);
+  stage.arenaBytes = dynamic + placeSlots(requests);
   size_t i = 0;
   for (auto &[key, request] : slots)
     request.offset = dynamic + requests[i++].offset;
@@ -155,7 +159,7 @@ Binding BatchPlacer::bindingOf(const WorkItem &item) const {
   auto [phase, chunk, microbatch] = item;
   bool forward = phase == Phase::Forward;
   Binding binding;
-  const Binding &bucket = batch.buckets[chunk];
+  const Binding &bucket = stage.buckets[chunk];
   binding[Space::Input] = offsetOf(InputSlot, 0, microbatch);
   binding[Space::Output] = offsetOf(OutputSlot, 0, microbatch);
   binding[Space::Parameter] = bucket[Space::Parameter];
@@ -175,9 +179,9 @@ Binding BatchPlacer::bindingOf(const WorkItem &item) const {
 }
 
 void BatchPlacer::push(drover_action_kind kind, const WorkItem &item, const Binding &binding, uint16_t flags) {
-  auto [known, isNew] = bindingIndex.insert({binding.offsets, static_cast<uint32_t>(batch.bindings.size())});
+  auto [known, isNew] = bindingIndex.insert({binding.offsets, static_cast<uint32_t>(stage.bindings.size())});
   if (isNew)
-    batch.bindings.push_back(binding);
+    stage.bindings.push_back(binding);
   drover_action action = {};
   action.kind = static_cast<uint8_t>(kind);
   action.chunk = static_cast<uint16_t>(item.chunk);
@@ -185,17 +189,15 @@ void BatchPlacer::push(drover_action_kind kind, const WorkItem &item, const Bind
   action.flags = flags;
   action.microbatch = item.microbatch;
   action.binding = known->second;
-  action.sequence = static_cast<uint32_t>(step.actions.size() - batch.firstAction);
+  action.sequence = static_cast<uint32_t>(step.actions.size() - stage.firstAction);
   step.actions.push_back(action);
 }
 
 void BatchPlacer::emitActions() {
   auto forEachBucket = [&](drover_action_kind kind) {
-    for (const Bucket &bucket : step.buckets) {
-      bool isEmpty = kind == DROVER_GATHER ? bucket.elements == 0 : bucket.trainableElements == 0;
-      if (!isEmpty)
-        push(kind, {Phase::Forward, static_cast<uint32_t>(bucket.chunk), 0}, batch.buckets[bucket.chunk], 0);
-    }
+    for (uint32_t b = 0; b < step.buckets.size(); ++b)
+      if (kind == DROVER_GATHER ? step.buckets[b].elements > 0 : step.buckets[b].trainable())
+        push(kind, {Phase::Forward, b, 0}, stage.buckets[b], 0);
   };
   if (step.train && step.computeType != DType::F32)
     forEachBucket(DROVER_GATHER);
@@ -222,13 +224,11 @@ void BatchPlacer::measure() {
         requests.push_back(request);
     return peakBytes(requests);
   };
-  Memory &memory = batch.memory;
+  Memory &memory = stage.memory;
   memory.stash = peakOf({StashSlot});
   memory.boundary = peakOf({ForwardSlot, BackwardSlot});
   memory.inputs = peakOf({InputSlot});
   memory.scratch = scratchBytes;
-  for (const Body &body : step.bodies)
-    memory.workspace = std::max(memory.workspace, body.workspaceBytes);
   for (const Value &value : program.values)
     if (value.kind == ValueKind::Result && value.logits)
       memory.logits = std::max(memory.logits, value.bytes);

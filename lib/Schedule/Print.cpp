@@ -9,7 +9,8 @@ using namespace drover::schedule;
 
 namespace {
 constexpr const char *kPhaseNames[] = {"forward", "backward", "weight_gradient"};
-constexpr const char *kKindNames[] = {"run", "send", "receive", "gather", "reduce", "norm", "update", "free"};
+constexpr const char *kKindNames[] = {"run",  "send",   "receive", "gather", "reduce",
+                                      "norm", "update", "free",    "count",  "clip"};
 
 void printShape(std::ostream &os, const std::vector<int64_t> &shape, DType dtype) {
   for (int64_t size : shape)
@@ -40,28 +41,82 @@ void printBinding(std::ostream &os, const Binding &binding) {
       os << " " << nameOf(static_cast<Space>(space)) << "@" << binding.offsets[space];
 }
 
+bool isOfBucket(uint8_t kind) {
+  return kind == DROVER_GATHER || kind == DROVER_REDUCE || kind == DROVER_NORM || kind == DROVER_UPDATE;
+}
+
+void printAction(std::ostream &os, const StepProgram &step, const Stage &stage, const drover_action &action) {
+  os << "  " << action.sequence << " " << kKindNames[action.kind];
+  if (action.kind != DROVER_COUNT && action.kind != DROVER_CLIP)
+    os << (isOfBucket(action.kind) ? " bucket " : " chunk ") << action.chunk;
+  if (action.kind == DROVER_RUN)
+    os << " " << kPhaseNames[action.phase];
+  if (action.kind == DROVER_RUN || action.kind == DROVER_SEND || action.kind == DROVER_RECEIVE)
+    os << " microbatch " << action.microbatch;
+  if (action.peer)
+    os << " communicator " << action.peer;
+  if (action.stream)
+    os << " stream " << static_cast<int>(action.stream);
+  if (action.flags & DROVER_ACTION_LOAD)
+    os << " load";
+  if (action.flags & DROVER_ACTION_FIRST)
+    os << " first";
+  if (action.flags & DROVER_ACTION_ADD)
+    os << " add";
+  for (uint32_t i = 0; i < action.num_waits; ++i) {
+    const drover_action &awaited = step.actions[stage.firstAction + stage.waits[action.first_wait + i]];
+    os << (i ? ", " : " after ") << kKindNames[awaited.kind] << " " << awaited.sequence;
+  }
+  os << " :";
+  if (action.binding < stage.bindings.size())
+    printBinding(os, stage.bindings[action.binding]);
+  os << "\n";
+}
+
 void printBatch(std::ostream &os, const StepProgram &step, const Batch &batch) {
   os << "batch " << batch.globalBatch << ": " << batch.microbatches << " microbatches in groups of";
   for (int64_t size : batch.groups)
     os << " " << size;
-  const Memory &memory = batch.memory;
-  os << ", arena " << batch.arenaBytes << " bytes\n  memory: parameters " << memory.parameters << ", gradients "
-     << memory.gradients << ", optimizer " << memory.optimizer << ", stash " << memory.stash << ", boundary "
-     << memory.boundary << ", scratch " << memory.scratch << ", workspace " << memory.workspace << ", inputs "
-     << memory.inputs << ", logits " << memory.logits << "\n";
-  for (uint64_t i = 0; i < batch.numActions; ++i) {
-    const drover_action &action = step.actions[batch.firstAction + i];
-    os << "  " << action.sequence << " " << kKindNames[action.kind] << " chunk " << action.chunk;
-    if (action.kind == DROVER_RUN)
-      os << " " << kPhaseNames[action.phase] << " microbatch " << action.microbatch;
-    if (action.flags & DROVER_ACTION_LOAD)
-      os << " load";
-    if (action.flags & DROVER_ACTION_FIRST)
-      os << " first";
-    os << " :";
-    printBinding(os, batch.bindings[action.binding]);
+  os << "\n";
+  for (size_t s = 0; s < batch.stages.size(); ++s) {
+    const Stage &stage = batch.stages[s];
+    const Memory &memory = stage.memory;
+    os << "stage " << s << ": arena " << stage.arenaBytes << " bytes\n  memory: parameters " << memory.parameters
+       << ", gradients " << memory.gradients << ", optimizer " << memory.optimizer << ", stash " << memory.stash
+       << ", boundary " << memory.boundary << ", scratch " << memory.scratch << ", workspace " << memory.workspace
+       << ", inputs " << memory.inputs << ", logits " << memory.logits << "\n";
+    for (uint64_t i = 0; i < stage.numActions; ++i)
+      printAction(os, step, stage, step.actions[stage.firstAction + i]);
+  }
+}
+
+void printBucket(std::ostream &os, const Bucket &bucket, size_t index) {
+  os << "bucket " << index << " of chunk";
+  for (int32_t chunk : bucket.chunks)
+    os << " " << chunk;
+  os << ": " << bucket.elements << " elements\n";
+  for (const Section &section : bucket.sections) {
+    os << "  " << section.elements << (section.decay ? " with" : " without") << " decay"
+       << (section.trainable ? "" : ", frozen");
+    if (section.sum != GridAxis::None)
+      os << ", summed over " << nameOf(section.sum);
+    if (section.replicated != GridAxis::None)
+      os << ", replicated over " << nameOf(section.replicated);
     os << "\n";
   }
+}
+
+void printCommunicator(std::ostream &os, const Communicator &communicator) {
+  os << "communicator " << communicator.id << ":";
+  if (!communicator.isTie) {
+    os << " " << (communicator.forward ? "forward" : "backward") << " edge from stage " << communicator.from << " to "
+       << communicator.to << "\n";
+    return;
+  }
+  os << " tie of stages";
+  for (int32_t stage : communicator.stages)
+    os << " " << stage;
+  os << "\n";
 }
 } // namespace
 
@@ -79,12 +134,17 @@ std::string drover::schedule::printStepProgram(const StepProgram &step) {
     printShape(os, output.shape, output.dtype);
     os << " at " << output.offset << "\n";
   }
-  for (const Bucket &bucket : step.buckets)
-    os << "bucket of chunk " << bucket.chunk << ": " << bucket.elements << " elements, " << bucket.decayElements
-       << " decay, " << bucket.elements - bucket.trainableElements << " frozen\n";
+  if (step.grid.ranks() > 1)
+    os << "ranks: tp " << step.grid.tp << ", cp " << step.grid.cp << ", pp " << step.grid.pp << ", dp " << step.grid.dp
+       << "\n";
+  for (const Communicator &communicator : step.communicators)
+    printCommunicator(os, communicator);
+  for (size_t i = 0; i < step.buckets.size(); ++i)
+    printBucket(os, step.buckets[i], i);
   for (const PlacedParameter &placed : step.parameters) {
     os << "parameter " << placed.parameter.name << " ";
-    printShape(os, placed.parameter.shape, step.computeType);
+    printShape(os, placed.parameter.localShape.empty() ? placed.parameter.shape : placed.parameter.localShape,
+               step.computeType);
     os << " in bucket " << placed.bucket << " at " << placed.offset << "\n";
   }
   for (size_t chunk = 0; chunk < step.chunks.size(); ++chunk)

@@ -81,10 +81,19 @@ public:
   }
 
   Plan plan(const Json &json);
+  Grid grid(const Json &json);
+  Communicator communicator(const Json &json);
+  GridAxis axis(const Json &json, const char *key);
+  std::vector<DimCut> cut(const Json &json);
   PlacedTensor tensor(const Json &json);
+  Bucket bucket(const Json &json);
+  Body body(const Json &json);
+  StepChunk chunk(const Json &json);
   PlacedParameter parameter(const Json &json);
   StepCall call(const Json &json);
   Binding binding(const Json &json);
+  Binding places(const Json &json);
+  Stage stage(const Json &json);
   Batch batch(const Json &json);
 
 private:
@@ -134,8 +143,104 @@ Plan Reader::plan(const Json &json) {
   return plan;
 }
 
+Grid Reader::grid(const Json &json) {
+  Grid grid;
+  grid.tp = integer(json, "tp");
+  grid.cp = integer(json, "cp");
+  grid.pp = integer(json, "pp");
+  grid.dp = integer(json, "dp");
+  if (json.contains("kv"))
+    grid.kv = integer(json, "kv");
+  const Json &order = array(json, "order");
+  if (order.size() != grid.order.size() || grid.tp < 1 || grid.cp < 1 || grid.pp < 1 || grid.dp < 1)
+    fail("a grid has not four axes of 1 or more ranks in an order");
+  else
+    for (size_t i = 0; i < grid.order.size(); ++i)
+      grid.order[i] = order[i].is_string() ? order[i].get<std::string>() : "";
+  return grid;
+}
+
+Communicator Reader::communicator(const Json &json) {
+  Communicator communicator;
+  communicator.id = static_cast<uint32_t>(integer(json, "id"));
+  communicator.isTie = text(json, "kind") == "tie";
+  if (communicator.isTie) {
+    for (int64_t stage : integers(array(json, "stages")))
+      communicator.stages.push_back(static_cast<int32_t>(stage));
+    return communicator;
+  }
+  communicator.from = static_cast<int32_t>(integer(json, "from"));
+  communicator.to = static_cast<int32_t>(integer(json, "to"));
+  communicator.forward = text(json, "direction") == "forward";
+  return communicator;
+}
+
+GridAxis Reader::axis(const Json &json, const char *key) {
+  if (!json.contains(key))
+    return GridAxis::None;
+  std::optional<GridAxis> axis = parseGridAxis(text(json, key));
+  if (!axis)
+    fail(std::string("field '") + key + "' is no axis of the grid");
+  return axis.value_or(GridAxis::None);
+}
+
+std::vector<DimCut> Reader::cut(const Json &json) {
+  std::vector<DimCut> cuts;
+  for (const Json &entry : array(json, "cut")) {
+    DimCut cut{integer(entry, "dim"), axis(entry, "axis"), {}};
+    if (entry.contains("segments"))
+      for (const Json &segment : array(entry, "segments")) {
+        std::vector<int64_t> fields = integers(segment);
+        if (fields.size() == 4)
+          cut.segments.push_back({fields[0], fields[1], fields[2], fields[3]});
+        else
+          fail("a segment is not [groups, valid, padded, total]");
+      }
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
 PlacedTensor Reader::tensor(const Json &json) {
-  return {text(json, "name"), dtype(json, "dtype"), integers(array(json, "shape")), integer(json, "offset")};
+  return {text(json, "name"), dtype(json, "dtype"), integers(array(json, "shape")), integer(json, "offset"), {}};
+}
+
+Bucket Reader::bucket(const Json &json) {
+  Bucket bucket;
+  bucket.elements = integer(json, "elements");
+  for (int64_t chunk : integers(array(json, "chunks")))
+    bucket.chunks.push_back(static_cast<int32_t>(chunk));
+  if (bucket.chunks.empty())
+    fail("a bucket belongs to no chunk");
+  for (const Json &section : array(json, "sections"))
+    bucket.sections.push_back({integer(section, "first"), integer(section, "elements"), boolean(section, "decay"),
+                               boolean(section, "trainable"), axis(section, "sum"), axis(section, "replicated")});
+  return bucket;
+}
+
+Body Reader::body(const Json &json) {
+  Body body;
+  body.name = text(json, "name");
+  body.flops = static_cast<uint64_t>(integer(json, "flops"));
+  body.bytes = static_cast<uint64_t>(integer(json, "bytes"));
+  body.workspaceBytes = integer(json, "workspace_bytes");
+  if (!json.contains("collectives"))
+    return body;
+  for (const Json &entry : array(json, "collectives")) {
+    BodyCollective collective;
+    collective.communicator = static_cast<uint32_t>(integer(entry, "communicator"));
+    std::string kind = text(entry, "kind");
+    collective.kind = kind == "all_gather"       ? DROVER_ALL_GATHER
+                      : kind == "reduce_scatter" ? DROVER_REDUCE_SCATTER
+                                                 : DROVER_ALL_REDUCE;
+    if (collective.kind == DROVER_ALL_REDUCE && kind != "all_reduce")
+      fail("field 'kind' is none of all_gather, reduce_scatter, all_reduce");
+    collective.dtype = dtype(entry, "dtype");
+    collective.bytes = integer(entry, "bytes");
+    collective.reduction = integer(entry, "reduction");
+    body.collectives.push_back(collective);
+  }
+  return body;
 }
 
 PlacedParameter Reader::parameter(const Json &json) {
@@ -143,6 +248,10 @@ PlacedParameter Reader::parameter(const Json &json) {
   Parameter &parameter = placed.parameter;
   parameter.name = text(json, "name");
   parameter.shape = integers(array(json, "shape"));
+  if (json.contains("cut")) {
+    parameter.localShape = integers(array(json, "local_shape"));
+    parameter.cut = cut(json);
+  }
   placed.bucket = static_cast<int32_t>(integer(json, "bucket"));
   placed.offset = integer(json, "offset");
   parameter.decay = boolean(json, "decay");
@@ -191,7 +300,43 @@ StepCall Reader::call(const Json &json) {
   return call;
 }
 
+StepChunk Reader::chunk(const Json &json) {
+  StepChunk chunk;
+  chunk.bucket = static_cast<int32_t>(integer(json, "bucket"));
+  const Json &bytes = at(json, "bytes");
+  chunk.stashBytes = integer(bytes, "stash");
+  chunk.xBytes = integer(bytes, "x");
+  chunk.yBytes = integer(bytes, "y");
+  chunk.dyBytes = integer(bytes, "dy");
+  chunk.dxBytes = integer(bytes, "dx");
+  std::vector<int64_t> scratch = integers(array(bytes, "scratch"));
+  const Json &phases = array(json, "phases");
+  if (scratch.size() != chunk.scratchBytes.size() || phases.size() != chunk.phases.size()) {
+    fail("a chunk has not three phases");
+    return chunk;
+  }
+  for (size_t phase = 0; phase < phases.size(); ++phase) {
+    chunk.scratchBytes[phase] = scratch[phase];
+    for (const Json &entry : array(phases[phase], "calls"))
+      chunk.phases[phase].push_back(call(entry));
+  }
+  return chunk;
+}
+
 Binding Reader::binding(const Json &json) {
+  Binding binding;
+  std::vector<int64_t> fields = integers(json);
+  for (size_t i = 0; i + 1 < fields.size(); i += 2)
+    if (fields[i] >= 0 && fields[i] < static_cast<int64_t>(kNumSpaces))
+      binding.offsets[fields[i]] = fields[i + 1];
+    else
+      fail("a binding names space " + std::to_string(fields[i]) + " of " + std::to_string(kNumSpaces));
+  if (fields.size() % 2)
+    fail("a binding is not pairs of a space and an offset");
+  return binding;
+}
+
+Binding Reader::places(const Json &json) {
   Binding binding;
   for (const auto &[key, offset] : json.items()) {
     size_t space = 0;
@@ -205,24 +350,31 @@ Binding Reader::binding(const Json &json) {
   return binding;
 }
 
+Stage Reader::stage(const Json &json) {
+  Stage stage;
+  stage.firstAction = static_cast<uint64_t>(integer(json, "first_action"));
+  stage.numActions = static_cast<uint64_t>(integer(json, "num_actions"));
+  for (const Json &entry : array(json, "bindings"))
+    stage.bindings.push_back(binding(entry));
+  for (const Json &entry : array(json, "buckets"))
+    stage.buckets.push_back(places(entry));
+  for (int64_t wait : integers(array(json, "waits")))
+    stage.waits.push_back(static_cast<uint32_t>(wait));
+  stage.arenaBytes = integer(json, "arena_bytes");
+  const Json &memory = at(json, "memory");
+  stage.memory = {integer(memory, "parameters"), integer(memory, "gradients"), integer(memory, "optimizer"),
+                  integer(memory, "stash"),      integer(memory, "boundary"),  integer(memory, "scratch"),
+                  integer(memory, "workspace"),  integer(memory, "inputs"),    integer(memory, "logits")};
+  return stage;
+}
+
 Batch Reader::batch(const Json &json) {
   Batch batch;
   batch.globalBatch = integer(json, "global_batch");
   batch.microbatches = integer(json, "microbatches");
   batch.groups = integers(array(json, "groups"));
-  batch.firstAction = static_cast<uint64_t>(integer(json, "first_action"));
-  batch.numActions = static_cast<uint64_t>(integer(json, "num_actions"));
-  for (const Json &entry : array(json, "bindings"))
-    batch.bindings.push_back(binding(entry));
-  for (const Json &entry : array(json, "buckets"))
-    batch.buckets.push_back(binding(entry));
-  for (int64_t wait : integers(array(json, "waits")))
-    batch.waits.push_back(static_cast<uint32_t>(wait));
-  batch.arenaBytes = integer(json, "arena_bytes");
-  const Json &memory = at(json, "memory");
-  batch.memory = {integer(memory, "parameters"), integer(memory, "gradients"), integer(memory, "optimizer"),
-                  integer(memory, "stash"),      integer(memory, "boundary"),  integer(memory, "scratch"),
-                  integer(memory, "workspace"),  integer(memory, "inputs"),    integer(memory, "logits")};
+  for (const Json &entry : array(json, "stages"))
+    batch.stages.push_back(stage(entry));
   return batch;
 }
 
@@ -250,11 +402,14 @@ Result<StepProgram> drover::schedule::readMetadata(const std::string &text, std:
   Reader reader(error);
   StepProgram step;
   step.actions = std::move(actions);
-  if (int64_t format = reader.integer(json, "format"); error.empty() && format != 1)
-    return Error{"format " + std::to_string(format) + ": expected 1"};
+  if (int64_t format = reader.integer(json, "format"); error.empty() && format != 2)
+    return Error{"format " + std::to_string(format) + ": expected 2"};
   step.train = reader.text(json, "task") == "train";
   step.computeType = reader.dtype(json, "compute_dtype");
   step.plan = reader.plan(reader.at(json, "plan"));
+  step.grid = reader.grid(reader.at(json, "grid"));
+  for (const Json &communicator : reader.array(json, "communicators"))
+    step.communicators.push_back(reader.communicator(communicator));
   const Json &model = reader.at(json, "model");
   step.model = {reader.text(model, "file"), reader.text(model, "sha256"), reader.text(model, "kind")};
   step.tokensPerMicrobatch = reader.integer(json, "tokens_per_microbatch");
@@ -262,41 +417,30 @@ Result<StepProgram> drover::schedule::readMetadata(const std::string &text, std:
   step.vocabulary = reader.integer(json, "vocabulary");
   for (const Json &input : reader.array(json, "inputs")) {
     PlacedTensor tensor = reader.tensor(input);
-    step.inputInfo.push_back(
-        {tensor.name, tensor.dtype, tensor.shape, reader.text(input, "role"), reader.text(input, "fill")});
+    step.inputInfo.push_back({tensor.name, tensor.dtype, tensor.shape, reader.text(input, "role"),
+                              reader.text(input, "fill"),
+                              input.contains("cut") ? reader.integer(input["cut"], "dim") : -1});
     step.inputs.push_back(std::move(tensor));
   }
   step.inputBytes = reader.integer(json, "input_bytes");
-  for (const Json &output : reader.array(json, "outputs"))
+  for (const Json &output : reader.array(json, "outputs")) {
     step.outputs.push_back(reader.tensor(output));
+    if (output.contains("cut"))
+      step.outputs.back().cut = reader.cut(output);
+  }
   step.outputBytes = reader.integer(json, "output_bytes");
   for (const Json &parameter : reader.array(json, "parameters"))
     step.parameters.push_back(reader.parameter(parameter));
   for (const Json &bucket : reader.array(json, "buckets"))
-    step.buckets.push_back({reader.integer(bucket, "decay_elements"), reader.integer(bucket, "trainable_elements"),
-                            reader.integer(bucket, "elements"), static_cast<int32_t>(reader.integer(bucket, "chunk"))});
+    step.buckets.push_back(reader.bucket(bucket));
   for (const Json &body : reader.array(json, "bodies"))
-    step.bodies.push_back({reader.text(body, "name"), static_cast<uint64_t>(reader.integer(body, "flops")),
-                           static_cast<uint64_t>(reader.integer(body, "bytes")),
-                           reader.integer(body, "workspace_bytes")});
+    step.bodies.push_back(reader.body(body));
   step.updateBody = static_cast<int32_t>(reader.integer(json, "update_body"));
   step.normBody = static_cast<int32_t>(reader.integer(json, "norm_body"));
   step.castBody = static_cast<int32_t>(reader.integer(json, "cast_body"));
   step.lossChunk = static_cast<int32_t>(reader.integer(json, "loss_chunk"));
-  for (const Json &chunk : reader.array(json, "chunks")) {
-    StepChunk result;
-    size_t phase = 0;
-    for (const Json &calls : reader.array(chunk, "phases")) {
-      if (phase == result.phases.size()) {
-        reader.fail("a chunk has more than three phases");
-        break;
-      }
-      for (const Json &call : reader.array(calls, "calls"))
-        result.phases[phase].push_back(reader.call(call));
-      ++phase;
-    }
-    step.chunks.push_back(std::move(result));
-  }
+  for (const Json &chunk : reader.array(json, "chunks"))
+    step.chunks.push_back(reader.chunk(chunk));
   for (const Json &batch : reader.array(json, "batches"))
     step.batches.push_back(reader.batch(batch));
   if (!error.empty())

@@ -11,7 +11,7 @@ using Json = nlohmann::ordered_json;
 namespace {
 constexpr const char *kSpaceNames[kNumSpaces] = {"input",  "parameter", "accumulator", "stash",   "x",
                                                  "y",      "dy",        "dx",          "scratch", "scalar",
-                                                 "master", "moment1",   "moment2",     "output"};
+                                                 "master", "moment1",   "moment2",     "output",  "gradient"};
 
 Json operandJson(const Operand &operand) {
   Json json = {static_cast<int>(operand.space), operand.offset};
@@ -34,6 +34,17 @@ Json callJson(const StepCall &call) {
   return json;
 }
 
+Json cutJson(const std::vector<DimCut> &cuts) {
+  Json json = Json::array();
+  for (const DimCut &cut : cuts) {
+    Json entry = {{"dim", cut.dim}, {"axis", nameOf(cut.axis)}};
+    for (const Segment &segment : cut.segments)
+      entry["segments"].push_back({segment.groups, segment.valid, segment.padded, segment.total});
+    json.push_back(entry);
+  }
+  return json;
+}
+
 Json tensorJson(const PlacedTensor &tensor) {
   return {{"name", tensor.name}, {"dtype", nameOf(tensor.dtype)}, {"shape", tensor.shape}, {"offset", tensor.offset}};
 }
@@ -44,6 +55,10 @@ Json parameterJson(const PlacedParameter &placed) {
                {"offset", placed.offset}, {"decay", parameter.decay}, {"frozen", parameter.frozen}};
   json["init"] = parameter.initNormal ? Json{{"kind", "normal"}, {"std", parameter.initValue}}
                                       : Json{{"kind", "constant"}, {"value", parameter.initValue}};
+  if (!parameter.cut.empty()) {
+    json["local_shape"] = parameter.localShape.empty() ? parameter.shape : parameter.localShape;
+    json["cut"] = cutJson(parameter.cut);
+  }
   if (!parameter.aliases.empty())
     json["aliases"] = parameter.aliases;
   if (parameter.source) {
@@ -54,7 +69,89 @@ Json parameterJson(const PlacedParameter &placed) {
   return json;
 }
 
+Json gridJson(const Grid &grid) {
+  Json json = {{"tp", grid.tp}, {"cp", grid.cp}, {"pp", grid.pp}, {"dp", grid.dp}};
+  if (grid.kv > 0)
+    json["kv"] = grid.kv;
+  json["order"] = grid.order;
+  return json;
+}
+
+Json communicatorJson(const Communicator &communicator) {
+  Json json = {{"id", communicator.id}, {"kind", communicator.isTie ? "tie" : "edge"}};
+  if (communicator.isTie) {
+    json["stages"] = communicator.stages;
+    return json;
+  }
+  json["from"] = communicator.from;
+  json["to"] = communicator.to;
+  json["direction"] = communicator.forward ? "forward" : "backward";
+  return json;
+}
+
+Json bucketJson(const Bucket &bucket) {
+  Json json = {{"elements", bucket.elements}, {"chunks", bucket.chunks}, {"sections", Json::array()}};
+  for (const Section &section : bucket.sections) {
+    Json entry = {{"first", section.first},
+                  {"elements", section.elements},
+                  {"decay", section.decay},
+                  {"trainable", section.trainable}};
+    if (section.sum != GridAxis::None)
+      entry["sum"] = nameOf(section.sum);
+    if (section.replicated != GridAxis::None)
+      entry["replicated"] = nameOf(section.replicated);
+    json["sections"].push_back(entry);
+  }
+  return json;
+}
+
+Json bodyJson(const Body &body, size_t index) {
+  Json json = {{"name", body.name},
+               {"index", index},
+               {"workspace_bytes", body.workspaceBytes},
+               {"flops", body.flops},
+               {"bytes", body.bytes}};
+  static constexpr const char *kKinds[] = {"all_gather", "reduce_scatter", "all_reduce"};
+  for (const BodyCollective &collective : body.collectives)
+    json["collectives"].push_back({{"communicator", collective.communicator},
+                                   {"kind", kKinds[collective.kind]},
+                                   {"dtype", nameOf(collective.dtype)},
+                                   {"bytes", collective.bytes},
+                                   {"reduction", collective.reduction}});
+  return json;
+}
+
+Json chunkJson(const StepChunk &chunk) {
+  Json phases = Json::array();
+  for (const std::vector<StepCall> &phase : chunk.phases) {
+    Json calls = Json::array();
+    for (const StepCall &call : phase)
+      calls.push_back(callJson(call));
+    phases.push_back({{"calls", calls}});
+  }
+  return {{"bucket", chunk.bucket},
+          {"bytes",
+           {{"stash", chunk.stashBytes},
+            {"x", chunk.xBytes},
+            {"y", chunk.yBytes},
+            {"dy", chunk.dyBytes},
+            {"dx", chunk.dxBytes},
+            {"scratch", chunk.scratchBytes}}},
+          {"phases", phases}};
+}
+
+/// Numbers alone: a large program has many thousands of bindings.
 Json bindingJson(const Binding &binding) {
+  Json json = Json::array();
+  for (size_t space = 0; space < kNumSpaces; ++space)
+    if (binding.offsets[space] >= 0) {
+      json.push_back(space);
+      json.push_back(binding.offsets[space]);
+    }
+  return json;
+}
+
+Json placesJson(const Binding &binding) {
   Json json = Json::object();
   for (size_t space = 0; space < kNumSpaces; ++space)
     if (binding.offsets[space] >= 0)
@@ -68,21 +165,25 @@ Json memoryJson(const Memory &memory) {
           {"workspace", memory.workspace},   {"inputs", memory.inputs},       {"logits", memory.logits}};
 }
 
-Json batchJson(const Batch &batch) {
-  Json json = {{"global_batch", batch.globalBatch},
-               {"microbatches", batch.microbatches},
-               {"groups", batch.groups},
-               {"first_action", batch.firstAction},
-               {"num_actions", batch.numActions}};
+Json stageJson(const Stage &stage) {
+  Json json = {{"first_action", stage.firstAction}, {"num_actions", stage.numActions}};
   json["bindings"] = Json::array();
-  for (const Binding &binding : batch.bindings)
+  for (const Binding &binding : stage.bindings)
     json["bindings"].push_back(bindingJson(binding));
   json["buckets"] = Json::array();
-  for (const Binding &binding : batch.buckets)
-    json["buckets"].push_back(bindingJson(binding));
-  json["waits"] = batch.waits;
-  json["arena_bytes"] = batch.arenaBytes;
-  json["memory"] = memoryJson(batch.memory);
+  for (const Binding &binding : stage.buckets)
+    json["buckets"].push_back(placesJson(binding));
+  json["waits"] = stage.waits;
+  json["arena_bytes"] = stage.arenaBytes;
+  json["memory"] = memoryJson(stage.memory);
+  return json;
+}
+
+Json batchJson(const Batch &batch) {
+  Json json = {{"global_batch", batch.globalBatch}, {"microbatches", batch.microbatches}, {"groups", batch.groups}};
+  json["stages"] = Json::array();
+  for (const Stage &stage : batch.stages)
+    json["stages"].push_back(stageJson(stage));
   return json;
 }
 
@@ -116,7 +217,7 @@ const char *drover::schedule::nameOf(Space space) { return kSpaceNames[static_ca
 std::string drover::schedule::serializePlan(const Plan &plan) { return planJson(plan).dump(2) + "\n"; }
 
 std::string drover::schedule::serializeMetadata(const StepProgram &step) {
-  Json json = {{"format", 1},
+  Json json = {{"format", 2},
                {"task", step.train ? "train" : "forward"},
                {"compute_dtype", nameOf(step.computeType)},
                {"plan", planJson(step.plan)},
@@ -124,51 +225,43 @@ std::string drover::schedule::serializeMetadata(const StepProgram &step) {
                {"tokens_per_microbatch", step.tokensPerMicrobatch},
                {"flops_per_token", step.flopsPerToken},
                {"vocabulary", step.vocabulary}};
+  json["grid"] = gridJson(step.grid);
+  json["communicators"] = Json::array();
+  for (const Communicator &communicator : step.communicators)
+    json["communicators"].push_back(communicatorJson(communicator));
   json["inputs"] = Json::array();
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     Json input = tensorJson(step.inputs[i]);
     input["role"] = step.inputInfo[i].role;
     input["fill"] = step.inputInfo[i].fill;
+    if (step.inputInfo[i].cutDim >= 0)
+      input["cut"] = {{"dim", step.inputInfo[i].cutDim}};
     json["inputs"].push_back(input);
   }
   json["input_bytes"] = step.inputBytes;
   json["outputs"] = Json::array();
-  for (const PlacedTensor &output : step.outputs)
+  for (const PlacedTensor &output : step.outputs) {
     json["outputs"].push_back(tensorJson(output));
+    if (!output.cut.empty())
+      json["outputs"].back()["cut"] = cutJson(output.cut);
+  }
   json["output_bytes"] = step.outputBytes;
   json["parameters"] = Json::array();
   for (const PlacedParameter &parameter : step.parameters)
     json["parameters"].push_back(parameterJson(parameter));
   json["buckets"] = Json::array();
   for (const Bucket &bucket : step.buckets)
-    json["buckets"].push_back({{"elements", bucket.elements},
-                               {"decay_elements", bucket.decayElements},
-                               {"trainable_elements", bucket.trainableElements},
-                               {"chunk", bucket.chunk}});
+    json["buckets"].push_back(bucketJson(bucket));
   json["bodies"] = Json::array();
-  for (size_t i = 0; i < step.bodies.size(); ++i) {
-    const Body &body = step.bodies[i];
-    json["bodies"].push_back({{"name", body.name},
-                              {"index", i},
-                              {"workspace_bytes", body.workspaceBytes},
-                              {"flops", body.flops},
-                              {"bytes", body.bytes}});
-  }
+  for (size_t i = 0; i < step.bodies.size(); ++i)
+    json["bodies"].push_back(bodyJson(step.bodies[i], i));
   json["update_body"] = step.updateBody;
   json["norm_body"] = step.normBody;
   json["cast_body"] = step.castBody;
   json["loss_chunk"] = step.lossChunk;
   json["chunks"] = Json::array();
-  for (const StepChunk &chunk : step.chunks) {
-    Json phases = Json::array();
-    for (const std::vector<StepCall> &phase : chunk.phases) {
-      Json calls = Json::array();
-      for (const StepCall &call : phase)
-        calls.push_back(callJson(call));
-      phases.push_back({{"calls", calls}});
-    }
-    json["chunks"].push_back({{"phases", phases}});
-  }
+  for (const StepChunk &chunk : step.chunks)
+    json["chunks"].push_back(chunkJson(chunk));
   json["batches"] = Json::array();
   for (const Batch &batch : step.batches)
     json["batches"].push_back(batchJson(batch));

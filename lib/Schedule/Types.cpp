@@ -2,8 +2,9 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "drover/Schedule/MicrobatchProgram.h"
+#include "drover/Schedule/StepProgram.h"
 #include <algorithm>
+#include <set>
 
 using namespace drover::schedule;
 
@@ -36,11 +37,31 @@ std::optional<DType> drover::schedule::parseDType(const std::string &name) {
   return std::nullopt;
 }
 
+namespace {
+constexpr const char *kAxisNames[] = {"", "tp", "kv", "replica", "cp", "dp"};
+} // namespace
+
+const char *drover::schedule::nameOf(GridAxis axis) { return kAxisNames[static_cast<size_t>(axis)]; }
+
+std::optional<GridAxis> drover::schedule::parseGridAxis(const std::string &name) {
+  for (size_t i = 0; i < std::size(kAxisNames); ++i)
+    if (name == kAxisNames[i])
+      return static_cast<GridAxis>(i);
+  return std::nullopt;
+}
+
 int64_t Parameter::elements() const {
   int64_t count = 1;
-  for (int64_t size : shape)
+  for (int64_t size : localShape.empty() ? shape : localShape)
     count *= size;
   return count;
+}
+
+std::vector<int32_t> StepProgram::stagesOf(const Bucket &bucket) const {
+  std::set<int32_t> stages;
+  for (int32_t chunk : bucket.chunks)
+    stages.insert(stageOf(static_cast<uint32_t>(chunk)));
+  return {stages.begin(), stages.end()};
 }
 
 int32_t MicrobatchProgram::numLayers() const {

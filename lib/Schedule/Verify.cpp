@@ -59,7 +59,7 @@ public:
   std::vector<std::string> run();
 
 private:
-  void checkBatch(const Batch &batch);
+  void checkBatch();
   void checkBuckets();
   void load(const Binding &binding, const drover_action &action);
   void runPhase(const drover_action &action, const Binding &binding);
@@ -85,6 +85,7 @@ private:
 
   // State of one batch.
   const Batch *batch = nullptr;
+  const Stage *stage = nullptr;
   TaggedArena arena;
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> ran; // chunk, phase, microbatch
   std::map<int32_t, int64_t> contributions;               // by parameter; absent: memory holds anything
@@ -110,28 +111,30 @@ std::vector<std::string> Verifier::run() {
   }
   for (const Batch &current : step.batches) {
     batch = &current;
-    checkBatch(current);
+    stage = &current.stages.front();
+    checkBatch();
   }
   return messages;
 }
 
-void Verifier::checkBatch(const Batch &current) {
+void Verifier::checkBatch() {
   arena = TaggedArena();
   ran.clear();
   contributions.clear();
   normed.clear();
   updated.clear();
-  if (current.buckets.size() != step.buckets.size())
-    return report("places of " + std::to_string(current.buckets.size()) + " buckets: expected " +
+  if (stage->buckets.size() != step.buckets.size())
+    return report("places of " + std::to_string(stage->buckets.size()) + " buckets: expected " +
                   std::to_string(step.buckets.size()));
-  for (uint64_t i = 0; i < current.numActions; ++i) {
-    const drover_action &action = step.actions[current.firstAction + i];
-    if (action.binding >= current.bindings.size() || action.chunk >= step.chunks.size()) {
+  for (uint64_t i = 0; i < stage->numActions; ++i) {
+    const drover_action &action = step.actions[stage->firstAction + i];
+    if (action.binding >= stage->bindings.size() ||
+        action.chunk >= (action.kind == DROVER_RUN ? step.chunks.size() : step.buckets.size())) {
       report(describe(action) + " names a binding or a chunk that is not there");
       continue;
     }
     if (action.kind == DROVER_RUN)
-      runPhase(action, current.bindings[action.binding]);
+      runPhase(action, stage->bindings[action.binding]);
     else
       checkBucketAction(action);
   }
@@ -156,16 +159,16 @@ void Verifier::runPhase(const drover_action &action, const Binding &binding) {
 }
 
 int64_t Verifier::resolve(const Operand &operand, const Binding &binding, int64_t bytes, const std::string &where) {
-  const Binding &places = operand.bucket >= 0 ? batch->buckets[operand.bucket] : binding;
+  const Binding &places = operand.bucket >= 0 ? stage->buckets[operand.bucket] : binding;
   int64_t base = places[operand.space];
   int64_t scale = !isBucketSpace(operand.space) ? 1 : operand.space == Space::Parameter ? bytesOf(step.computeType) : 4;
   int64_t begin = base + operand.offset * scale;
-  if (base < 0 || begin < 0 || begin + bytes > batch->arenaBytes || begin % kSlotAlignment) {
+  if (base < 0 || begin < 0 || begin + bytes > stage->arenaBytes || begin % kSlotAlignment) {
     // Scalars share one aligned block.
     if (base >= 0 && operand.space == Space::Scalar)
       return begin;
     report(where + ": an operand in space " + nameOf(operand.space) + " lies at byte " + std::to_string(begin) +
-           " of an arena of " + std::to_string(batch->arenaBytes) + ", or the action has no such slot");
+           " of an arena of " + std::to_string(stage->arenaBytes) + ", or the action has no such slot");
     return -1;
   }
   return begin;
@@ -273,9 +276,9 @@ void Verifier::checkBucketAction(const drover_action &action) {
     if (!updated.insert(action.chunk).second)
       report(where + ": a bucket is updated twice");
     // Clipping needs the norm over all buckets.
-    for (const Bucket &bucket : step.buckets)
-      if (bucket.trainableElements > 0 && !normed.count(bucket.chunk))
-        report(where + ": the update comes before the norm of bucket " + std::to_string(bucket.chunk));
+    for (uint32_t b = 0; b < step.buckets.size(); ++b)
+      if (step.buckets[b].trainable() && !normed.count(b))
+        report(where + ": the update comes before the norm of bucket " + std::to_string(b));
     break;
   case DROVER_GATHER:
     if (!ran.empty())
@@ -291,12 +294,13 @@ void Verifier::checkBuckets() {
   for (const PlacedParameter &parameter : step.parameters) {
     int64_t end = parameter.offset + parameter.parameter.elements();
     const Bucket &bucket = step.buckets[parameter.bucket];
-    int64_t limitElements = parameter.parameter.frozen  ? bucket.elements
-                            : parameter.parameter.decay ? bucket.decayElements
-                                                        : bucket.trainableElements;
-    if (end > limitElements || parameter.offset % kBucketAlignment)
-      report("parameter '" + parameter.parameter.name + "' ends at element " + std::to_string(end) +
-             " of a range that ends at " + std::to_string(limitElements));
+    auto holds = [&](const Section &section) {
+      return section.first <= parameter.offset && end <= section.first + section.elements &&
+             section.decay == parameter.parameter.decay && section.trainable != parameter.parameter.frozen;
+    };
+    if (std::none_of(bucket.sections.begin(), bucket.sections.end(), holds) || parameter.offset % kBucketAlignment)
+      report("parameter '" + parameter.parameter.name + "' at element " + std::to_string(parameter.offset) +
+             " lies in no section of its bucket that is treated as it must be");
     ranges[parameter.bucket].push_back({parameter.offset, end});
   }
   for (auto &bucket : ranges) {
@@ -315,9 +319,9 @@ void Verifier::finish() {
         if (!ran.count({chunk, phase, m}))
           report("phase " + std::to_string(phase) + " of chunk " + std::to_string(chunk) +
                  " never runs for microbatch " + std::to_string(m));
-  for (const Bucket &bucket : step.buckets)
-    if (step.train && bucket.trainableElements > 0 && !updated.count(bucket.chunk))
-      report("bucket " + std::to_string(bucket.chunk) + " is never updated");
+  for (uint32_t b = 0; b < step.buckets.size(); ++b)
+    if (step.train && step.buckets[b].trainable() && !updated.count(b))
+      report("bucket " + std::to_string(b) + " is never updated");
 }
 
 } // namespace

@@ -35,32 +35,42 @@ TEST(StepProgram, memoryDoesNotGrowWithMicrobatchesOfOneChunk) {
   MicrobatchProgram program = makeToyModel(3);
   Result<StepProgram> step = buildStepProgram(program, makePlan(1, {1, 8}));
   ASSERT_TRUE(step) << step.error();
-  EXPECT_EQ(step->batches[0].arenaBytes, step->batches[1].arenaBytes);
-  EXPECT_EQ(step->batches[1].memory.stash, step->chunks[0].stashBytes);
-  EXPECT_EQ(step->batches[1].firstAction, step->batches[0].numActions);
+  EXPECT_EQ(step->batches[0].stages[0].arenaBytes, step->batches[1].stages[0].arenaBytes);
+  EXPECT_EQ(step->batches[1].stages[0].memory.stash, step->chunks[0].stashBytes);
+  EXPECT_EQ(step->batches[1].stages[0].firstAction, step->batches[0].stages[0].numActions);
 }
 
-TEST(StepProgram, bucketsPutDecayFirstAndFrozenLast) {
+TEST(StepProgram, bucketsPutDecayFirstAndFrozenParametersHaveTheirOwn) {
   MicrobatchProgram program = makeToyModel(2);
   program.parameters[0].frozen = true; // the table
   Result<StepProgram> step = buildStepProgram(program, makePlan(1, {1}));
   ASSERT_TRUE(step) << step.error();
   const Bucket &bucket = step->buckets[0];
-  EXPECT_EQ(bucket.decayElements, 3 * 128);                   // positions and two matrices of 100
-  EXPECT_EQ(bucket.trainableElements, 3 * 128 + 2 * 32);      // two norms of 10
-  EXPECT_EQ(bucket.elements, bucket.trainableElements + 512); // 500
+  ASSERT_EQ(bucket.sections.size(), 2u);
+  EXPECT_TRUE(bucket.sections[0].decay);
+  EXPECT_EQ(bucket.sections[0].elements, 3 * 128); // positions and two matrices of 100
+  EXPECT_FALSE(bucket.sections[1].decay);
+  EXPECT_EQ(bucket.sections[1].elements, 2 * 32); // two norms of 10
+  EXPECT_EQ(bucket.elements, 3 * 128 + 2 * 32);
   EXPECT_EQ(step->parameters[0].parameter.name, "table");
-  EXPECT_EQ(step->parameters[0].offset, bucket.trainableElements);
+  EXPECT_EQ(step->parameters[0].bucket, 1);
+  EXPECT_FALSE(step->buckets[1].trainable());
+  EXPECT_EQ(step->batches[0].stages[0].buckets[1][Space::Accumulator], -1);
+  EXPECT_EQ(step->chunks[0].phases[0][0].operands[1], (Operand{Space::Parameter, 0, 1}));
 }
 
-TEST(StepProgram, tiedTableInAnotherChunkNamesItsBucket) {
+TEST(StepProgram, tableThatTwoChunksUseHasItsOwnBucket) {
   MicrobatchProgram program = makeToyModel(2);
   Result<StepProgram> step = buildStepProgram(program, makePlan(2, {2}));
   ASSERT_TRUE(step) << step.error();
+  EXPECT_EQ(step->buckets.size(), 3u);
+  EXPECT_EQ(step->buckets[2].chunks, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(step->parameters[0].bucket, 2);
   const StepCall &head = step->chunks[1].phases[0].back();
-  EXPECT_EQ(head.operands[1], (Operand{Space::Parameter, step->parameters[0].offset, 0}));
+  EXPECT_EQ(head.operands[1], (Operand{Space::Parameter, 0, 2}));
   const StepCall &embed = step->chunks[0].phases[0].front();
-  EXPECT_EQ(embed.operands[1].bucket, -1);
+  EXPECT_EQ(embed.operands[1].bucket, 2);
+  EXPECT_EQ(embed.operands[2].bucket, -1);
 }
 
 TEST(StepProgram, aTiedAndAFreshAccumulatorInOneCallAreAddedToAfterZeroing) {
@@ -78,9 +88,9 @@ TEST(StepProgram, boundariesOfChunksOnOneRankShareASlot) {
   MicrobatchProgram program = makeToyModel(4);
   Result<StepProgram> step = buildStepProgram(program, makePlan(2, {2}));
   ASSERT_TRUE(step) << step.error();
-  const Batch &batch = step->batches[0];
-  const Binding &producer = batch.bindings[step->actions[0].binding];
-  const Binding &consumer = batch.bindings[step->actions[1].binding];
+  const Stage &stage = step->batches[0].stages[0];
+  const Binding &producer = stage.bindings[step->actions[0].binding];
+  const Binding &consumer = stage.bindings[step->actions[1].binding];
   EXPECT_EQ(step->actions[1].chunk, 1);
   EXPECT_GE(producer[Space::Y], 0);
   EXPECT_EQ(producer[Space::Y], consumer[Space::X]);
@@ -123,7 +133,7 @@ TEST(StepProgram, manyMicrobatchesUseTheSlotsOfFew) {
   plan.run = {4};
   Result<StepProgram> step = buildStepProgram(program, plan);
   ASSERT_TRUE(step) << step.error();
-  EXPECT_EQ(step->batches[0].arenaBytes, step->batches[1].arenaBytes);
+  EXPECT_EQ(step->batches[0].stages[0].arenaBytes, step->batches[1].stages[0].arenaBytes);
   EXPECT_TRUE(verifyStepProgram(program, *step).empty());
 }
 
@@ -133,11 +143,12 @@ TEST(StepProgram, computeTypeOtherThanF32HasAMasterAndIsGathered) {
   Result<StepProgram> step = buildStepProgram(program, makePlan(1, {1}));
   ASSERT_TRUE(step) << step.error();
   EXPECT_EQ(step->actions[0].kind, DROVER_GATHER);
-  const Binding &places = step->batches[0].buckets[0];
+  const Binding &places = step->batches[0].stages[0].buckets[0];
   EXPECT_NE(places[Space::Parameter], places[Space::Master]);
   MicrobatchProgram single = makeToyModel(1);
   step = buildStepProgram(single, makePlan(1, {1}));
-  EXPECT_EQ(step->batches[0].buckets[0][Space::Parameter], step->batches[0].buckets[0][Space::Master]);
+  EXPECT_EQ(step->batches[0].stages[0].buckets[0][Space::Parameter],
+            step->batches[0].stages[0].buckets[0][Space::Master]);
 }
 
 TEST(StepProgram, forwardTaskHasNoStashAndPacksOutputs) {

@@ -16,12 +16,12 @@ inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true) {
   program.train = train;
   program.tokensPerMicrobatch = 10;
   program.vocabulary = 50;
-  program.bodies = {{"embed", 0, 10, 64},      {"layer", 1000, 10, 256},       {"head", 500, 10, 0},
-                    {"head_grad", 1000, 5, 0}, {"layer_grad", 2000, 10, 1024}, {"embed_grad", 0, 10, 0},
-                    {"adamw_update", 0, 0, 0}, {"sum_of_squares", 0, 0, 0}};
-  program.inputs = {{"input_ids", DType::I64, {1, 10}, "tokens", "tokens"}};
+  program.bodies = {{"embed", 0, 10, 64, {}},      {"layer", 1000, 10, 256, {}},       {"head", 500, 10, 0, {}},
+                    {"head_grad", 1000, 5, 0, {}}, {"layer_grad", 2000, 10, 1024, {}}, {"embed_grad", 0, 10, 0, {}},
+                    {"adamw_update", 0, 0, 0, {}}, {"sum_of_squares", 0, 0, 0, {}}};
+  program.inputs = {{"input_ids", DType::I64, {1, 10}, "tokens", "tokens", -1}};
   if (train)
-    program.inputs.push_back({"labels", DType::I64, {1, 10}, "labels", "labels"});
+    program.inputs.push_back({"labels", DType::I64, {1, 10}, "labels", "labels", -1});
 
   auto value = [&](ValueKind kind, int32_t index, int64_t bytes) {
     program.values.push_back({kind, index, DType::F32, bytes, false});
@@ -48,7 +48,8 @@ inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true) {
   auto call = [&](uint32_t body, int32_t layer, bool backward, std::vector<uint32_t> operands,
                   std::vector<uint32_t> results) {
     std::vector<int32_t> inPlace(results.size(), -1);
-    program.calls.push_back({body, layer, backward, std::move(operands), std::move(results), std::move(inPlace)});
+    program.calls.push_back(
+        {body, layer, backward, std::move(operands), std::move(results), std::move(inPlace), false});
   };
   auto activation = [&] { return value(ValueKind::Result, -1, 400); };
 
@@ -66,7 +67,7 @@ inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true) {
   program.values[logits].logits = true;
   if (!train) {
     call(2, -1, false, {x, table}, {logits});
-    program.outputs = {{"logits", logits, {1, 10, 50}}};
+    program.outputs = {{"logits", logits, {1, 10, 50}, {}}};
     return program;
   }
   uint32_t loss = value(ValueKind::Result, -1, 8), seed = value(ValueKind::Seed, -1, 4);
@@ -79,7 +80,7 @@ inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true) {
   // In place: the result is a new value in the accumulator's memory.
   auto accumulate = [&](uint32_t body, int32_t layer, std::vector<uint32_t> operands, std::vector<uint32_t> fresh,
                         std::vector<uint32_t *> accumulators) {
-    Call result{body, layer, true, std::move(operands), std::move(fresh), {}};
+    Call result{body, layer, true, std::move(operands), std::move(fresh), {}, false};
     result.inPlace.assign(result.results.size(), -1);
     for (uint32_t *sum : accumulators) {
       result.inPlace.push_back(static_cast<int32_t>(result.operands.size()));

@@ -5,6 +5,7 @@
 #include "drover/Schedule/Verify.h"
 #include "ToyModel.h"
 #include "gtest/gtest.h"
+#include <algorithm>
 
 using namespace drover::schedule;
 using namespace drover::schedule::test;
@@ -33,7 +34,7 @@ TEST_F(VerifyTest, everyDroppedActionIsReported) {
   for (size_t i = 0; i < step.actions.size(); ++i) {
     StepProgram mutant = step;
     mutant.actions.erase(mutant.actions.begin() + static_cast<ptrdiff_t>(i));
-    --mutant.batches[0].numActions;
+    --mutant.batches[0].stages[0].numActions;
     EXPECT_TRUE(reported(mutant)) << "action " << i;
   }
 }
@@ -42,7 +43,7 @@ TEST_F(VerifyTest, everyDoubledActionIsReported) {
   for (size_t i = 0; i < step.actions.size(); ++i) {
     StepProgram mutant = step;
     mutant.actions.insert(mutant.actions.begin() + static_cast<ptrdiff_t>(i), mutant.actions[i]);
-    ++mutant.batches[0].numActions;
+    ++mutant.batches[0].stages[0].numActions;
     EXPECT_TRUE(reported(mutant)) << "action " << i;
   }
 }
@@ -67,20 +68,20 @@ TEST_F(VerifyTest, everyFlippedFlagIsReported) {
 TEST_F(VerifyTest, overlappingSlotsOfTwoMicrobatchesAreReported) {
   for (Space space : {Space::Input, Space::Stash, Space::Y, Space::X}) {
     StepProgram mutant = step;
-    Batch &batch = mutant.batches[0];
+    Stage &stage = mutant.batches[0].stages[0];
     // Microbatch 1 of chunk 0 or 1 gets the slot of microbatch 0, in all its actions.
     for (uint16_t chunk : {uint16_t{0}, uint16_t{1}}) {
       int64_t offset = -1;
       for (const drover_action &action : mutant.actions)
         if (action.kind == DROVER_RUN && action.chunk == chunk && action.microbatch == 0 && offset < 0)
-          offset = batch.bindings[action.binding][space];
+          offset = stage.bindings[action.binding][space];
       for (drover_action &action : mutant.actions)
         if (action.kind == DROVER_RUN && action.chunk == chunk && action.microbatch == 1 && offset >= 0 &&
-            batch.bindings[action.binding][space] >= 0) {
-          Binding binding = batch.bindings[action.binding];
+            stage.bindings[action.binding][space] >= 0) {
+          Binding binding = stage.bindings[action.binding];
           binding[space] = offset;
-          action.binding = static_cast<uint32_t>(batch.bindings.size());
-          batch.bindings.push_back(binding);
+          action.binding = static_cast<uint32_t>(stage.bindings.size());
+          stage.bindings.push_back(binding);
         }
     }
     EXPECT_TRUE(reported(mutant)) << nameOf(space);
@@ -89,9 +90,9 @@ TEST_F(VerifyTest, overlappingSlotsOfTwoMicrobatchesAreReported) {
 
 TEST_F(VerifyTest, scratchInAStashIsReported) {
   StepProgram mutant = step;
-  Binding &binding = mutant.batches[0].bindings[mutant.actions.back().binding];
+  Binding &binding = mutant.batches[0].stages[0].bindings[mutant.actions.back().binding];
   (void)binding;
-  for (Binding &each : mutant.batches[0].bindings)
+  for (Binding &each : mutant.batches[0].stages[0].bindings)
     if (each[Space::Stash] >= 0)
       each[Space::Scratch] = each[Space::Stash];
   EXPECT_TRUE(reported(mutant));
@@ -134,15 +135,16 @@ TEST_F(VerifyTest, missingZeroingOfAFreshAccumulatorIsReported) {
 
 TEST_F(VerifyTest, arenaThatIsTooSmallIsReported) {
   StepProgram mutant = step;
-  mutant.batches[0].arenaBytes -= kSlotAlignment;
+  mutant.batches[0].stages[0].arenaBytes -= kSlotAlignment;
   EXPECT_TRUE(reported(mutant));
 }
 
 TEST_F(VerifyTest, updateBeforeAllNormsIsReported) {
   StepProgram mutant = step;
-  size_t count = mutant.actions.size();
-  ASSERT_EQ(mutant.actions[count - 3].kind, DROVER_NORM);
-  std::swap(mutant.actions[count - 3], mutant.actions[count - 2]);
+  auto update = std::find_if(mutant.actions.begin(), mutant.actions.end(),
+                             [](const drover_action &action) { return action.kind == DROVER_UPDATE; });
+  ASSERT_EQ(update[-1].kind, DROVER_NORM);
+  std::swap(update[-1], update[0]);
   EXPECT_TRUE(reported(mutant));
 }
 

@@ -13,6 +13,9 @@ namespace drover::schedule {
 /// its slots in the arena. Expects a plan that `checkPlan` accepts, with `microbatch` and `globalBatches` set.
 Result<StepProgram> buildStepProgram(const MicrobatchProgram &program, const Plan &plan);
 
+/// Sets what the stages' memory says of workspace, after lowering has told the bodies' `workspaceBytes`.
+void measureWorkspace(StepProgram &step);
+
 } // namespace drover::schedule
 
 #endif // DROVER_SCHEDULE_BUILDSTEPPROGRAM_H

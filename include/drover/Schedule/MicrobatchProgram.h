@@ -11,11 +11,39 @@
 
 namespace drover::schedule {
 
+/// A collective of a body, in the order of issue (docs/communication.md).
+struct BodyCollective {
+  uint32_t communicator = 0; // drover_communicator_id
+  int32_t kind = 0;          // drover_collective_kind
+  DType dtype = DType::F32;
+  int64_t bytes = 0;      // of the whole: the larger one of operand and result
+  int64_t reduction = -1; // id of the typed reduction that it discharges, -1 for a gather
+};
+
 struct Body {
   std::string name;
   uint64_t flops = 0; // model FLOPs of one call
   uint64_t bytes = 0; // least bytes moved by one call
   int64_t workspaceBytes = 0;
+  std::vector<BodyCollective> collectives;
+};
+
+/// Axes of a grid that a tensor's part in a rank can depend on.
+enum class GridAxis : uint8_t { None, Tp, Kv, Replica, Cp, Dp };
+const char *nameOf(GridAxis axis);
+std::optional<GridAxis> parseGridAxis(const std::string &name);
+
+/// `groups` groups of `valid` elements, each padded to `padded`, and groups of padding up to `total`
+/// (docs/distributions.md, Padding).
+struct Segment {
+  int64_t groups = 0, valid = 0, padded = 0, total = 0;
+};
+
+/// How a dimension is cut over an axis; several cuts of one dimension are ordered, outermost first.
+struct DimCut {
+  int64_t dim = 0;
+  GridAxis axis = GridAxis::None; // Cp: two chunks a rank
+  std::vector<Segment> segments;  // empty: an even cut
 };
 
 enum class ValueKind {
@@ -34,7 +62,8 @@ struct Value {
   bool logits = false; // counted under "logits" in the memory report
 };
 
-/// A call of a body. Forward calls come first in the program, then backward calls.
+/// A call of a body. Forward calls come first in the program, then backward calls; where backwards are split, a call
+/// of the weight gradient stands anywhere behind the call of the input gradient that it reads.
 struct Call {
   uint32_t body = 0;
   int32_t layer = -1;
@@ -42,14 +71,16 @@ struct Call {
   std::vector<uint32_t> operands; // values
   std::vector<uint32_t> results;  // values
   std::vector<int32_t> inPlace;   // per result: the operand in whose memory it lives, or -1
+  bool weightGradient = false;    // the second part of a split backward
 };
 
 struct Input {
   std::string name;
   DType dtype = DType::I64;
-  std::vector<int64_t> shape;
-  std::string role; // tokens, positions, labels, documents, mask, other
-  std::string fill; // tokens, arange, ones, zeros, labels, documents, file:NAME
+  std::vector<int64_t> shape; // of the rank's part
+  std::string role;           // tokens, positions, labels, documents, mask, other
+  std::string fill;           // tokens, arange, ones, zeros, labels, documents, file:NAME
+  int64_t cutDim = -1;        // the dimension of which a rank holds CP's two chunks
 };
 
 /// Where a parameter's values are in the model's file (#tfm.source).
@@ -64,7 +95,12 @@ struct Source {
 
 struct Parameter {
   std::string name;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;      // the model's
+  std::vector<int64_t> localShape; // of the rank's padded part; empty: `shape`
+  std::vector<DimCut> cut;         // empty: every rank holds all of it
+  /// The axis over which a rank's gradient is partial, beside cp and dp, and the one over which the parameter is
+  /// replicated: None, Tp or Replica.
+  GridAxis sum = GridAxis::None, replicated = GridAxis::None;
   bool decay = false;
   bool frozen = false;     // no accumulator, no update
   bool initNormal = false; // N(0, initValue), else the constant initValue
@@ -72,17 +108,20 @@ struct Parameter {
   std::vector<std::string> aliases;
   std::optional<Source> source;
 
+  /// Of the rank's part.
   int64_t elements() const;
 };
 
 struct Output {
   std::string name;
   uint32_t value = 0;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape; // of the rank's part
+  std::vector<DimCut> cut;
 };
 
 struct MicrobatchProgram {
   bool train = false;
+  int64_t kv = 0; // groups of kv heads where TP is split into kv times replicas, else 0
   DType computeType = DType::F32;
   std::vector<Body> bodies;
   std::vector<Value> values;

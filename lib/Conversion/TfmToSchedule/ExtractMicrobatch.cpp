@@ -210,7 +210,7 @@ LogicalResult Extractor::addResult(unsigned index, Value value) {
   if (train)
     program.loss = number;
   else
-    program.outputs.push_back({name.str(), number, cast<RankedTensorType>(value.getType()).getShape().vec()});
+    program.outputs.push_back({name.str(), number, cast<RankedTensorType>(value.getType()).getShape().vec(), {}});
   return success();
 }
 

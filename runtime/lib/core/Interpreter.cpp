@@ -59,9 +59,7 @@ void Interpreter::execute(const drover_action &action, const StepWork &work, Ste
   case DROVER_RUN:
     return runPhase(action, work, outcome);
   case DROVER_GATHER:
-    if (int64_t bucket = program.bucketOf(action.chunk); bucket >= 0)
-      gather(bucket, *work.batch);
-    return;
+    return gather(action.chunk, *work.batch);
   case DROVER_NORM:
     return addSquares(action, *work.batch);
   case DROVER_UPDATE:
@@ -87,9 +85,10 @@ void Interpreter::runPhase(const drover_action &action, const StepWork &work, St
     std::memcpy(scalars + lossOffset, &loss, sizeof(double));
   }
   bool first = action.flags & DROVER_ACTION_FIRST;
-  if (int64_t bucket = program.bucketOf(action.chunk); first && bucket >= 0)
-    for (const BucketRange &gap : gaps[bucket])
-      clearRange(*work.batch, gap);
+  for (size_t bucket = 0; first && bucket < program.buckets.size(); ++bucket)
+    if (program.buckets[bucket].chunk == action.chunk)
+      for (const BucketRange &gap : gaps[bucket])
+        clearRange(*work.batch, gap);
   for (const CallInfo &call : program.chunks[action.chunk].phases[action.phase])
     callBody(call, action, *work.batch);
   if (hasScalars && action.phase == 0) {
@@ -146,15 +145,15 @@ void Interpreter::gatherRest(const BatchInfo &batch) {
   std::vector<bool> gathered(program.buckets.size());
   const drover_action *actions = program.actions(batch);
   for (int64_t i = 0; i < batch.numActions; ++i)
-    if (int64_t bucket = program.bucketOf(actions[i].chunk); actions[i].kind == DROVER_GATHER && bucket >= 0)
-      gathered[bucket] = true;
+    if (actions[i].kind == DROVER_GATHER)
+      gathered[actions[i].chunk] = true;
   for (size_t bucket = 0; bucket < gathered.size(); ++bucket)
     if (!gathered[bucket])
       gather(int64_t(bucket), batch);
 }
 
 void Interpreter::addSquares(const drover_action &action, const BatchInfo &batch) {
-  int64_t bucket = program.bucketOf(action.chunk);
+  int64_t bucket = action.chunk;
   uint8_t *result = arena.data() + batch.bindings[action.binding][Space::Scalar] + normOffset;
   callFlat(program.normBody, program.buckets[bucket].trainableElements,
            {bucketMemory(batch, bucket, Space::Accumulator), result});
@@ -173,7 +172,7 @@ void Interpreter::finishNorm(const StepWork &work, StepOutcome &outcome) {
 }
 
 void Interpreter::update(const drover_action &action, const StepWork &work) {
-  int64_t bucket = program.bucketOf(action.chunk);
+  int64_t bucket = action.chunk;
   const BucketInfo &info = program.buckets[bucket];
   uint8_t *scalars = arena.data() + work.batch->bindings[action.binding][Space::Scalar];
   auto updateRange = [&](int64_t first, int64_t last, int64_t hyperPlace, bool decay) {

@@ -10,7 +10,7 @@ namespace drover::rt {
 
 static constexpr const char *spaceNames[numSpaces] = {"input",  "parameter", "accumulator", "stash",   "x",
                                                       "y",      "dy",        "dx",          "scratch", "scalar",
-                                                      "master", "moment1",   "moment2",     "output"};
+                                                      "master", "moment1",   "moment2",     "output",  "gradient"};
 
 const char *spaceName(Space space) { return spaceNames[size_t(space)]; }
 
@@ -98,6 +98,20 @@ static CallInfo readCall(const JsonReader &json) {
   return call;
 }
 
+/// Pairs of a space and an offset.
+static Binding readCompactBinding(const JsonReader &json) {
+  Binding binding;
+  std::vector<int64_t> fields = json.integers();
+  if (fields.size() % 2)
+    json.failed("pairs of a space and an offset");
+  for (size_t i = 0; i < fields.size(); i += 2) {
+    if (fields[i] >= numSpaces)
+      json.failed(concat("spaces below ", numSpaces));
+    binding.offsets[fields[i]] = fields[i + 1];
+  }
+  return binding;
+}
+
 static Binding readBinding(const JsonReader &json) {
   Binding binding;
   for (const auto &[name, offset] : json.members()) {
@@ -115,15 +129,41 @@ static Binding readBinding(const JsonReader &json) {
   return binding;
 }
 
-static BatchInfo readBatch(const JsonReader &json) {
+static BucketInfo readBucket(const JsonReader &json) {
+  BucketInfo bucket = {json.at("elements").integer(), 0, 0, 0};
+  if (!json.has("sections")) {
+    bucket.decayElements = json.at("decay_elements").integer(0, bucket.elements);
+    bucket.trainableElements = json.integerOr("trainable_elements", bucket.elements);
+    bucket.chunk = json.at("chunk").integer();
+    return bucket;
+  }
+  // Sections with decay come first, and all or none are trainable.
+  for (const JsonReader &section : json.at("sections").elements()) {
+    int64_t elements = section.at("elements").integer(0, bucket.elements);
+    bool trainable = section.at("trainable").boolean();
+    bucket.trainableElements += trainable ? elements : 0;
+    bucket.decayElements += trainable && section.at("decay").boolean() ? elements : 0;
+  }
+  std::vector<int64_t> chunks = json.at("chunks").integers();
+  if (chunks.empty())
+    json.at("chunks").failed("a chunk at least");
+  bucket.chunk = chunks.front();
+  return bucket;
+}
+
+static BatchInfo readBatch(const JsonReader &batchJson) {
   BatchInfo batch;
-  batch.globalBatch = json.at("global_batch").integer(1);
-  batch.microbatches = json.at("microbatches").integer(1);
+  batch.globalBatch = batchJson.at("global_batch").integer(1);
+  batch.microbatches = batchJson.at("microbatches").integer(1);
+  bool byStage = batchJson.has("stages");
+  if (byStage && batchJson.at("stages").elements().empty())
+    batchJson.at("stages").failed("a stage at least");
+  JsonReader json = byStage ? batchJson.at("stages").elements().front() : batchJson;
   batch.firstAction = json.at("first_action").integer();
   batch.numActions = json.at("num_actions").integer();
   batch.arenaBytes = json.at("arena_bytes").integer();
   for (const JsonReader &binding : json.at("bindings").elements())
-    batch.bindings.push_back(readBinding(binding));
+    batch.bindings.push_back(byStage ? readCompactBinding(binding) : readBinding(binding));
   if (json.has("buckets"))
     for (const JsonReader &binding : json.at("buckets").elements())
       batch.buckets.push_back(readBinding(binding));
@@ -142,7 +182,8 @@ static void scaleOperands(std::vector<ChunkInfo> &chunks, DType computeDType) {
           Space space = operand.space;
           if (space == Space::Parameter)
             operand.offset *= byteSize(computeDType);
-          else if (space == Space::Accumulator || (space >= Space::Master && space <= Space::Moment2))
+          else if (space == Space::Accumulator || (space >= Space::Master && space <= Space::Moment2) ||
+                   space == Space::Gradient)
             operand.offset *= 4;
         }
 }
@@ -152,8 +193,8 @@ void Program::readMetadata(const char *text, uint64_t bytes) {
   if (document.is_discarded())
     fail("program metadata: not valid JSON");
   JsonReader json(document, "program metadata");
-  if (int64_t format = json.at("format").integer(); format != 1)
-    fail("program metadata: format ", format, ", this runtime reads format 1");
+  if (int64_t format = json.at("format").integer(); format != 1 && format != 2)
+    fail("program metadata: format ", format, ", this runtime reads formats 1 and 2");
   task = json.at("task").text();
   computeDType = readDType(json.at("compute_dtype"));
   JsonReader plan = json.at("plan");
@@ -177,11 +218,8 @@ void Program::readMetadata(const char *text, uint64_t bytes) {
   outputBytes = json.integerOr("output_bytes", 0);
   for (const JsonReader &parameter : json.at("parameters").elements())
     parameters.push_back(readParameter(parameter));
-  for (const JsonReader &bucket : json.at("buckets").elements()) {
-    int64_t elements = bucket.at("elements").integer();
-    buckets.push_back({elements, bucket.at("decay_elements").integer(0, elements),
-                       bucket.integerOr("trainable_elements", elements), bucket.at("chunk").integer()});
-  }
+  for (const JsonReader &bucket : json.at("buckets").elements())
+    buckets.push_back(readBucket(bucket));
   for (const JsonReader &body : json.at("bodies").elements())
     bodies.push_back({body.at("name").text(), body.integerOr("workspace_bytes", 0)});
   auto bodyIndex = [&](const char *key) { return json.has(key) ? json.at(key).integer(-1) : -1; };

@@ -165,8 +165,8 @@ void Program::bindBuckets(BatchInfo &batch) const {
     batch.buckets.resize(buckets.size());
     for (int64_t i = 0; i < batch.numActions; ++i) {
       const drover_action &action = actions(batch)[i];
-      int64_t bucket = bucketOf(action.chunk);
-      if (bucket < 0 || action.binding >= batch.bindings.size())
+      int64_t bucket = action.kind == DROVER_RUN ? bucketOf(action.chunk) : action.chunk;
+      if (bucket < 0 || bucket >= int64_t(buckets.size()) || action.binding >= batch.bindings.size())
         continue;
       for (Space space : {Space::Parameter, Space::Accumulator, Space::Master, Space::Moment1, Space::Moment2})
         if (batch.buckets[bucket][space] < 0)
@@ -194,7 +194,7 @@ void Program::bindBuckets(BatchInfo &batch) const {
 }
 
 void Program::validateActions(const BatchInfo &batch) const {
-  std::vector<bool> normed(chunks.size());
+  std::vector<bool> normed(buckets.size());
   for (const Binding &binding : batch.bindings)
     for (int64_t offset : binding.offsets)
       if (offset > batch.arenaBytes)
@@ -202,11 +202,11 @@ void Program::validateActions(const BatchInfo &batch) const {
   for (int64_t i = 0; i < batch.numActions; ++i) {
     const drover_action &action = actions(batch)[i];
     const std::string where = "program: action " + std::to_string(batch.firstAction + i);
-    if (action.chunk >= chunks.size() || action.binding >= batch.bindings.size())
-      fail(where, ": chunk ", action.chunk, " of ", chunks.size(), ", binding ", action.binding, " of ",
-           batch.bindings.size());
+    bool isOfBucket = action.kind == DROVER_GATHER || action.kind == DROVER_NORM || action.kind == DROVER_UPDATE;
+    if (action.chunk >= (isOfBucket ? buckets.size() : chunks.size()) || action.binding >= batch.bindings.size())
+      fail(where, ": chunk or bucket ", action.chunk, " of ", isOfBucket ? buckets.size() : chunks.size(), ", binding ",
+           action.binding, " of ", batch.bindings.size());
     const Binding &binding = batch.bindings[action.binding];
-    int64_t bucket = bucketOf(action.chunk);
     switch (action.kind) {
     case DROVER_RUN:
       if (action.phase >= chunks[action.chunk].phases.size() || action.microbatch >= batch.microbatches)
@@ -225,12 +225,12 @@ void Program::validateActions(const BatchInfo &batch) const {
       break;
     case DROVER_NORM:
     case DROVER_UPDATE:
-      if (bucket < 0 || batch.buckets[bucket][Space::Accumulator] < 0 || binding[Space::Scalar] < 0)
-        fail(where, ": chunk ", action.chunk, " has no gradients");
+      if (batch.buckets[action.chunk][Space::Accumulator] < 0 || binding[Space::Scalar] < 0)
+        fail(where, ": bucket ", action.chunk, " has no gradients");
       if (action.kind == DROVER_NORM)
         normed[action.chunk] = true;
       else if (!normed[action.chunk])
-        fail(where, ": update of chunk ", action.chunk, " before its norm");
+        fail(where, ": update of bucket ", action.chunk, " before its norm");
       break;
     case DROVER_GATHER:
     case DROVER_FREE:

@@ -43,7 +43,7 @@ TEST(Program, HashFollowsMetadataAndActions) {
 }
 
 TEST(Program, MissingOrWronglyTypedMetadataIsLocated) {
-  refuses("\"format\": 1", "\"format\": 2", "program metadata: format 2, this runtime reads format 1");
+  refuses("\"format\": 1", "\"format\": 3", "program metadata: format 3, this runtime reads formats 1 and 2");
   refuses("\"update_body\": 3", "\"update_body\": \"x\"", "program metadata.update_body: expected an integer");
   refuses("\"decay_elements\": 64", "\"decay_elements\": 640",
           "program metadata.buckets[0].decay_elements: expected an integer from 0 to 96");
@@ -88,12 +88,12 @@ TEST(Program, DamagedActionsAreRefused) {
     const char *message;
   };
   for (const Case &c :
-       {Case{0, [](drover_action &a) { a.chunk = 1; }, "action 0: chunk 1 of 1"},
+       {Case{0, [](drover_action &a) { a.chunk = 1; }, "action 0: chunk or bucket 1 of 1"},
         Case{0, [](drover_action &a) { a.binding = 4; }, "binding 4 of 1"},
         Case{1, [](drover_action &a) { a.phase = 2; }, "action 1: phase 2"},
         Case{1, [](drover_action &a) { a.microbatch = 2; }, "microbatch 2 of 2"},
         Case{1, [](drover_action &a) { a.kind = DROVER_SEND; }, "kind 1 needs more than one rank"},
-        Case{4, [](drover_action &a) { a.kind = DROVER_UPDATE; }, "update of chunk 0 before its norm"}}) {
+        Case{4, [](drover_action &a) { a.kind = DROVER_UPDATE; }, "update of bucket 0 before its norm"}}) {
     ToyProgram toy;
     c.damage(toy.actions[c.action]);
     expectError([&] { Program program(toy.program()); }, c.message);

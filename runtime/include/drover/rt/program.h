@@ -31,9 +31,10 @@ enum class Space {
   Master,
   Moment1,
   Moment2,
-  Output
+  Output,
+  Gradient
 };
-constexpr int numSpaces = 14;
+constexpr int numSpaces = 15;
 const char *spaceName(Space space);
 
 /// Byte offsets in the scalar space.
