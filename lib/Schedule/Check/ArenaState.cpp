@@ -1,0 +1,119 @@
+//===- ArenaState.cpp - who wrote and read which bytes --------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "ArenaState.h"
+#include <algorithm>
+
+using namespace drover::schedule;
+
+std::string drover::schedule::describe(const Content &content) {
+  switch (content.kind) {
+  case Content::Nothing:
+    return "nothing that may be read";
+  case Content::Input:
+    return joinText("the inputs of microbatch ", content.microbatch);
+  case Content::Output:
+    return joinText("the outputs of microbatch ", content.microbatch);
+  case Content::Stash:
+    return joinText("the stash of chunk ", content.index, " for microbatch ", content.microbatch);
+  case Content::Boundary:
+    return joinText("the input of chunk ", content.index, " for microbatch ", content.microbatch);
+  case Content::BoundaryGradient:
+    return joinText("the gradient of the input of chunk ", content.index, " for microbatch ", content.microbatch);
+  case Content::Parameter:
+    return joinText("the parameters of bucket ", content.index);
+  case Content::Accumulator:
+    return joinText("the accumulators of bucket ", content.index);
+  case Content::Gradient:
+    return joinText("the reduced gradients of bucket ", content.index);
+  }
+  return "";
+}
+
+bool ArenaState::isInside(uint64_t action, int64_t begin, int64_t bytes, const Content &content) {
+  if (begin >= 0 && bytes >= 0 && begin <= arenaBytes - bytes)
+    return true;
+  faults.report(faults.describe(stage, action), ": ", describe(content), " at bytes [", begin, ", ", begin + bytes,
+                ") of an arena of ", arenaBytes);
+  return false;
+}
+
+/// The range that begins at `place`, cut there where it must be.
+ArenaState::Ranges::iterator ArenaState::split(int64_t place) {
+  auto next = ranges.lower_bound(place);
+  if (next == ranges.begin() || (next != ranges.end() && next->first == place))
+    return next;
+  auto before = std::prev(next);
+  if (before->second.end <= place)
+    return next;
+  Range rest = before->second;
+  before->second.end = place;
+  // A part is no whole content any more.
+  before->second.content = rest.content = {};
+  return ranges.insert(next, {place, rest});
+}
+
+void ArenaState::place(int64_t begin, int64_t bytes, Content content) {
+  if (begin < 0 || bytes == 0)
+    return;
+  Range range;
+  range.end = begin + bytes;
+  range.content = content;
+  ranges[begin] = range;
+}
+
+void ArenaState::requireOrder(int64_t earlier, uint64_t later, const Content &old, const Content &content,
+                              const char *what) {
+  if (earlier < 0 || static_cast<uint64_t>(earlier) == later ||
+      order.completesBefore(stage, static_cast<uint64_t>(earlier), later))
+    return;
+  faults.report(faults.describe(stage, later), " may ", what, " ", describe(content), " before ",
+                faults.describe(stage, static_cast<uint64_t>(earlier)), " is done with ", describe(old),
+                " in its place");
+}
+
+void ArenaState::read(uint64_t action, int64_t begin, int64_t bytes, Content content) {
+  if (bytes == 0 || !isInside(action, begin, bytes, content))
+    return;
+  auto range = ranges.find(begin);
+  if (range == ranges.end() || range->second.end != begin + bytes || !(range->second.content == content)) {
+    auto over = ranges.upper_bound(begin);
+    Content there;
+    if (over != ranges.begin() && std::prev(over)->second.end > begin)
+      there = std::prev(over)->second.content;
+    faults.report(faults.describe(stage, action), " reads ", describe(content), " at byte ", begin, ", where ",
+                  describe(there), " lies");
+    return;
+  }
+  requireOrder(range->second.writer, action, content, content, "read");
+  int64_t &reader = range->second.readers[order.stream(stage, action)];
+  reader = std::max(reader, static_cast<int64_t>(action) + 1);
+}
+
+void ArenaState::write(uint64_t action, int64_t begin, int64_t bytes, Content content) {
+  if (bytes == 0 || !isInside(action, begin, bytes, content))
+    return;
+  auto first = split(begin), last = split(begin + bytes);
+  first = ranges.lower_bound(begin);
+  for (auto range = first; range != last; ++range) {
+    requireOrder(range->second.writer, action, range->second.content, content, "write");
+    for (int64_t reader : range->second.readers)
+      requireOrder(reader - 1, action, range->second.content, content, "write");
+  }
+  ranges.erase(first, last);
+  Range range;
+  range.end = begin + bytes;
+  range.content = content;
+  range.writer = static_cast<int64_t>(action);
+  ranges[begin] = range;
+}
+
+void ArenaState::release(int64_t begin, int64_t bytes) {
+  if (bytes == 0 || begin < 0)
+    return;
+  auto first = split(begin), last = split(begin + bytes);
+  first = ranges.lower_bound(begin);
+  for (auto range = first; range != last; ++range)
+    range->second.content = {};
+}

@@ -1,0 +1,393 @@
+//===- StageCheck.cpp - replays one stage's list --------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "StageCheck.h"
+#include "ArenaState.h"
+#include <algorithm>
+
+using namespace drover::schedule;
+
+ChunkFacts::ChunkFacts(const StepProgram &step) : phases(step.chunks.size()) {
+  for (size_t c = 0; c < step.chunks.size(); ++c)
+    for (size_t p = 0; p < 3; ++p) {
+      PhaseUse &use = phases[c][p];
+      for (const StepCall &call : step.chunks[c].phases[p]) {
+        use.isEmpty = false;
+        use.addsAlways |= call.alwaysAccumulate;
+        for (const BucketRange &range : call.clears)
+          use.cleared.insert(range.bucket);
+        for (const Operand &operand : call.operands) {
+          use.spaces[static_cast<size_t>(operand.space)] = true;
+          int32_t bucket = operand.bucket >= 0 ? operand.bucket : step.chunks[c].bucket;
+          if (operand.space == Space::Parameter)
+            use.parameterBuckets.insert(bucket);
+          if (operand.space == Space::Accumulator)
+            use.accumulatorBuckets.insert(bucket);
+        }
+      }
+    }
+  canonical.resize(step.chunks.size() + 1);
+  for (uint32_t c = 0; c <= step.chunks.size(); ++c)
+    canonical[c] = c > 0 && phases[c - 1][0].isEmpty ? canonical[c - 1] : c;
+}
+
+namespace {
+
+/// What is known of a bucket's gradients while a list runs.
+struct BucketState {
+  int64_t contributions = 0; // since the last reduction
+  int64_t reduced = 0;
+  bool isNormed = false, isUpdated = false;
+};
+
+class StageReplay {
+public:
+  StageReplay(const StepProgram &step, const Batch &batch, size_t index, const ChunkFacts &facts,
+              const ActionOrder &order, Faults &faults)
+      : step(step), batch(batch), stage(batch.stages[index]), index(index), facts(facts), faults(faults),
+        arena(index, stage.arenaBytes, order, faults), buckets(step.buckets.size()) {}
+
+  void run();
+
+private:
+  const drover_action &at(uint64_t i) const { return step.actions[stage.firstAction + i]; }
+  bool holds(size_t bucket) const {
+    const std::vector<int32_t> stages = step.stagesOf(step.buckets[bucket]);
+    return std::find(stages.begin(), stages.end(), static_cast<int32_t>(index)) != stages.end();
+  }
+  int64_t placeOf(size_t bucket, Space space, const drover_action &action) const;
+  /// Whether other ranks hold parts of the bucket's gradients.
+  bool needsReduction(const Bucket &bucket) const {
+    return step.grid.fsdp() > 1 || step.stagesOf(bucket).size() > 1 ||
+           std::any_of(bucket.sections.begin(), bucket.sections.end(),
+                       [](const Section &section) { return section.sum != GridAxis::None; });
+  }
+  int64_t parameterBytes(size_t bucket) const { return step.buckets[bucket].elements * bytesOf(step.computeType); }
+  int64_t accumulatorBytes(size_t bucket) const { return step.buckets[bucket].elements * 4; }
+  void placeLasting();
+  void countContributions();
+  void runPhase(uint64_t i);
+  void contribute(uint64_t i, const Binding &binding, const PhaseUse &use);
+  void message(uint64_t i);
+  void gather(uint64_t i);
+  void reduce(uint64_t i);
+  void norm(uint64_t i);
+  void update(uint64_t i);
+  void release(uint64_t i);
+  void finish();
+
+  const StepProgram &step;
+  const Batch &batch;
+  const Stage &stage;
+  size_t index;
+  const ChunkFacts &facts;
+  Faults &faults;
+  ArenaState arena;
+  std::vector<BucketState> buckets;
+  std::vector<int64_t> expected; // contributions to a bucket in a step, on this stage
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t>> ran;
+  bool isCounted = false, isClipped = false;
+};
+
+/// Where a bucket's space lies: in the action's own binding where that has it, else where it lasts.
+int64_t StageReplay::placeOf(size_t bucket, Space space, const drover_action &action) const {
+  if (action.binding != UINT32_MAX)
+    if (int64_t place = stage.bindings[action.binding][space];
+        place >= 0 && (action.kind != DROVER_RUN || step.chunks[action.chunk].bucket == static_cast<int32_t>(bucket)))
+      return place;
+  return stage.buckets[bucket][space];
+}
+
+/// Parameters that no action gathers are there from the start.
+void StageReplay::placeLasting() {
+  std::set<uint32_t> gathered;
+  for (uint64_t i = 0; i < stage.numActions; ++i)
+    if (at(i).kind == DROVER_GATHER)
+      gathered.insert(at(i).chunk);
+  for (size_t b = 0; b < step.buckets.size(); ++b)
+    if (!gathered.count(static_cast<uint32_t>(b)))
+      arena.place(stage.buckets[b][Space::Parameter], parameterBytes(b),
+                  {Content::Parameter, static_cast<uint32_t>(b), 0});
+}
+
+void StageReplay::countContributions() {
+  expected.assign(step.buckets.size(), 0);
+  for (size_t c = index; c < step.chunks.size(); c += batch.stages.size())
+    for (size_t p = 1; p < 3; ++p)
+      for (int32_t bucket : facts.phases[c][p].accumulatorBuckets)
+        if (bucket >= 0)
+          expected[static_cast<size_t>(bucket)] += batch.microbatches;
+}
+
+void StageReplay::run() {
+  if (stage.buckets.size() != step.buckets.size())
+    return faults.report("stage ", index, " has places of ", stage.buckets.size(), " buckets, expected ",
+                         step.buckets.size());
+  placeLasting();
+  countContributions();
+  for (uint64_t i = 0; i < stage.numActions && !faults.isFull(); ++i)
+    switch (at(i).kind) {
+    case DROVER_RUN:
+      runPhase(i);
+      break;
+    case DROVER_SEND:
+    case DROVER_RECEIVE:
+      message(i);
+      break;
+    case DROVER_GATHER:
+      gather(i);
+      break;
+    case DROVER_REDUCE:
+      reduce(i);
+      break;
+    case DROVER_NORM:
+      norm(i);
+      break;
+    case DROVER_UPDATE:
+      update(i);
+      break;
+    case DROVER_FREE:
+      release(i);
+      break;
+    case DROVER_COUNT:
+      if (isCounted || !ran.empty())
+        faults.report(faults.describe(index, i), ": labels are counted once, before anything runs");
+      isCounted = true;
+      break;
+    case DROVER_CLIP:
+      if (isClipped)
+        faults.report(faults.describe(index, i), ": the clip coefficient is taken twice");
+      isClipped = true;
+      break;
+    default:
+      break;
+    }
+  finish();
+}
+
+void StageReplay::runPhase(uint64_t i) {
+  const drover_action &action = at(i);
+  if (action.phase > 2 || action.binding == UINT32_MAX || action.microbatch >= batch.microbatches)
+    return faults.report(faults.describe(index, i), ": no such phase or microbatch, or no binding");
+  if (step.stageOf(action.chunk) != static_cast<int32_t>(index))
+    return faults.report(faults.describe(index, i), ": the chunk is stage ", step.stageOf(action.chunk), "'s");
+  if (!ran.insert({action.chunk, action.phase, action.microbatch}).second)
+    faults.report(faults.describe(index, i), " runs twice");
+  const Binding &binding = stage.bindings[action.binding];
+  const StepChunk &chunk = step.chunks[action.chunk];
+  const PhaseUse &use = facts.phases[action.chunk][action.phase];
+  uint32_t c = action.chunk, m = action.microbatch;
+  bool forward = action.phase == 0;
+  auto uses = [&](Space space) { return use.spaces[static_cast<size_t>(space)]; };
+
+  Content inputs{Content::Input, 0, m};
+  if (action.flags & DROVER_ACTION_LOAD)
+    arena.write(i, binding[Space::Input], step.inputBytes, inputs);
+  if (uses(Space::Input))
+    arena.read(i, binding[Space::Input], step.inputBytes, inputs);
+  for (int32_t bucket : use.parameterBuckets)
+    arena.read(i, placeOf(static_cast<size_t>(bucket), Space::Parameter, action),
+               parameterBytes(static_cast<size_t>(bucket)), {Content::Parameter, static_cast<uint32_t>(bucket), 0});
+  if (uses(Space::X))
+    arena.read(i, binding[Space::X], chunk.xBytes, {Content::Boundary, facts.boundary(c), m});
+  if (!forward && uses(Space::Y))
+    arena.read(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
+  if (!forward && uses(Space::Stash))
+    arena.read(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
+  if (uses(Space::DY))
+    arena.read(i, binding[Space::DY], chunk.dyBytes, {Content::BoundaryGradient, facts.boundary(int64_t(c) + 1), m});
+  if (!forward)
+    contribute(i, binding, use);
+  if (use.spaces[static_cast<size_t>(Space::Scratch)])
+    arena.write(i, binding[Space::Scratch], chunk.scratchBytes[action.phase], {});
+  if (forward && uses(Space::Stash))
+    arena.write(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
+  if (forward && uses(Space::Y))
+    arena.write(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
+  if (uses(Space::Output))
+    arena.write(i, binding[Space::Output], step.outputBytes, {Content::Output, 0, m});
+  if (action.phase == 1 && uses(Space::DX))
+    arena.write(i, binding[Space::DX], chunk.dxBytes, {Content::BoundaryGradient, facts.boundary(c), m});
+}
+
+void StageReplay::contribute(uint64_t i, const Binding &, const PhaseUse &use) {
+  const drover_action &action = at(i);
+  bool isFirst = action.flags & DROVER_ACTION_FIRST;
+  for (int32_t bucket : use.accumulatorBuckets) {
+    auto b = static_cast<size_t>(bucket);
+    Content sums{Content::Accumulator, static_cast<uint32_t>(bucket), 0};
+    int64_t place = placeOf(b, Space::Accumulator, action), bytes = accumulatorBytes(b);
+    bool isOwn = bucket == step.chunks[action.chunk].bucket;
+    bool begins = buckets[b].contributions == 0;
+    if (isOwn && isFirst && !begins)
+      faults.report(faults.describe(index, i), " overwrites ", describe(sums));
+    if (begins && !isFirst)
+      faults.report(faults.describe(index, i), " adds to ", describe(sums), ", which hold nothing yet");
+    if (!begins)
+      arena.read(i, place, bytes, sums);
+    arena.write(i, place, bytes, sums);
+    ++buckets[b].contributions;
+  }
+}
+
+void StageReplay::message(uint64_t i) {
+  const drover_action &action = at(i);
+  if (action.binding == UINT32_MAX || step.stageOf(action.chunk) != static_cast<int32_t>(index))
+    return faults.report(faults.describe(index, i), ": a message of another stage's chunk, or without a binding");
+  const Binding &binding = stage.bindings[action.binding];
+  const StepChunk &chunk = step.chunks[action.chunk];
+  bool forward = action.phase == 0, sends = action.kind == DROVER_SEND;
+  auto next = static_cast<int64_t>(action.chunk) + 1;
+  // Where a chunk passes its boundary through, what it sends is what it received.
+  auto first = [&](Space a, Space b) { return binding[a] >= 0 ? binding[a] : binding[b]; };
+  if (sends && forward)
+    arena.read(i, first(Space::Y, Space::X), chunk.yBytes,
+               {Content::Boundary, facts.boundary(next), action.microbatch});
+  else if (sends)
+    arena.read(i, first(Space::DX, Space::DY), chunk.dxBytes,
+               {Content::BoundaryGradient, facts.boundary(action.chunk), action.microbatch});
+  else if (forward)
+    arena.write(i, binding[Space::X], chunk.xBytes,
+                {Content::Boundary, facts.boundary(action.chunk), action.microbatch});
+  else
+    arena.write(i, binding[Space::DY], chunk.dyBytes,
+                {Content::BoundaryGradient, facts.boundary(next), action.microbatch});
+}
+
+void StageReplay::gather(uint64_t i) {
+  const drover_action &action = at(i);
+  if (!holds(action.chunk))
+    faults.report(faults.describe(index, i), ": the stage does not hold the bucket");
+  if (buckets[action.chunk].isUpdated)
+    faults.report(faults.describe(index, i), " comes after the update");
+  arena.write(i, placeOf(action.chunk, Space::Parameter, action), parameterBytes(action.chunk),
+              {Content::Parameter, action.chunk, 0});
+}
+
+void StageReplay::reduce(uint64_t i) {
+  const drover_action &action = at(i);
+  BucketState &state = buckets[action.chunk];
+  Content sums{Content::Accumulator, action.chunk, 0}, gradient{Content::Gradient, action.chunk, 0};
+  if (state.contributions == 0 && expected[action.chunk] > 0)
+    faults.report(faults.describe(index, i), ": ", describe(sums), " hold nothing, or are reduced already");
+  bool adds = action.flags & DROVER_ACTION_ADD;
+  if (adds != (state.reduced > 0))
+    faults.report(faults.describe(index, i), adds ? " adds to reduced gradients that are not there"
+                                                  : " overwrites the reduced gradients of an earlier run");
+  int64_t from = placeOf(action.chunk, Space::Accumulator, action);
+  int64_t to = placeOf(action.chunk, Space::Gradient, action);
+  if (state.contributions > 0)
+    arena.read(i, from, accumulatorBytes(action.chunk), sums);
+  bool isInPlace = to < 0 || to == from;
+  int64_t bytes = isInPlace ? accumulatorBytes(action.chunk) : step.shardElements(step.buckets[action.chunk]) * 4;
+  if (adds)
+    arena.read(i, isInPlace ? from : to, bytes, gradient);
+  arena.write(i, isInPlace ? from : to, bytes, gradient);
+  state.reduced += state.contributions;
+  state.contributions = 0;
+}
+
+/// All contributions must be in what the norm reads, and reduced where there is somebody to reduce with.
+void StageReplay::norm(uint64_t i) {
+  const drover_action &action = at(i);
+  BucketState &state = buckets[action.chunk];
+  if (state.isNormed)
+    faults.report(faults.describe(index, i), ": the norm of the bucket is taken twice");
+  if (isClipped)
+    faults.report(faults.describe(index, i), " comes after the clip coefficient");
+  if (step.ownerOf(step.buckets[action.chunk]) != static_cast<int32_t>(index))
+    faults.report(faults.describe(index, i), ": the bucket is counted on stage ",
+                  step.ownerOf(step.buckets[action.chunk]));
+  state.isNormed = true;
+  int64_t from = placeOf(action.chunk, Space::Accumulator, action);
+  int64_t to = placeOf(action.chunk, Space::Gradient, action);
+  bool isReduced = state.reduced > 0;
+  int64_t total = state.reduced + state.contributions;
+  if (total != expected[action.chunk] || (isReduced && state.contributions > 0))
+    faults.report(faults.describe(index, i), ": ", total, " contributions of ", expected[action.chunk],
+                  " to the gradients, ", state.contributions, " of them not reduced");
+  if (!isReduced && needsReduction(step.buckets[action.chunk]))
+    faults.report(faults.describe(index, i), ": the gradients are not reduced over the ranks that hold parts of them");
+  if (!isReduced)
+    arena.read(i, from, accumulatorBytes(action.chunk), {Content::Accumulator, action.chunk, 0});
+  else
+    arena.read(i, to < 0 ? from : to,
+               to < 0 || to == from ? accumulatorBytes(action.chunk)
+                                    : step.shardElements(step.buckets[action.chunk]) * 4,
+               {Content::Gradient, action.chunk, 0});
+}
+
+void StageReplay::update(uint64_t i) {
+  const drover_action &action = at(i);
+  BucketState &state = buckets[action.chunk];
+  if (state.isUpdated)
+    faults.report(faults.describe(index, i), ": the bucket is updated twice");
+  if (!state.isNormed || (!isClipped && batch.stages.size() > 1))
+    faults.report(faults.describe(index, i), " comes before the norm or the clip coefficient");
+  state.isUpdated = true;
+  int64_t from = placeOf(action.chunk, Space::Accumulator, action);
+  int64_t to = placeOf(action.chunk, Space::Gradient, action);
+  if (state.reduced > 0)
+    arena.read(i, to < 0 ? from : to,
+               to < 0 || to == from ? accumulatorBytes(action.chunk)
+                                    : step.shardElements(step.buckets[action.chunk]) * 4,
+               {Content::Gradient, action.chunk, 0});
+  else
+    arena.read(i, from, accumulatorBytes(action.chunk), {Content::Accumulator, action.chunk, 0});
+  // Masters may be the parameters themselves: nobody may be reading them.
+  const Binding &lasting = stage.buckets[action.chunk];
+  if (lasting[Space::Master] >= 0 && lasting[Space::Master] == lasting[Space::Parameter])
+    arena.write(i, lasting[Space::Parameter], parameterBytes(action.chunk), {Content::Parameter, action.chunk, 0});
+}
+
+void StageReplay::release(uint64_t i) {
+  const drover_action &action = at(i);
+  if (action.binding == UINT32_MAX)
+    return faults.report(faults.describe(index, i), " names no binding");
+  const Binding &binding = stage.bindings[action.binding];
+  const StepChunk &chunk = step.chunks[action.chunk];
+  arena.release(binding[Space::Input], step.inputBytes);
+  arena.release(binding[Space::X], chunk.xBytes);
+  arena.release(binding[Space::Y], chunk.yBytes);
+  arena.release(binding[Space::DX], chunk.dxBytes);
+  arena.release(binding[Space::DY], chunk.dyBytes);
+  arena.release(binding[Space::Stash], chunk.stashBytes);
+  if (chunk.bucket < 0)
+    return;
+  auto bucket = static_cast<size_t>(chunk.bucket);
+  arena.release(binding[Space::Parameter], parameterBytes(bucket));
+  arena.release(binding[Space::Accumulator], accumulatorBytes(bucket));
+}
+
+void StageReplay::finish() {
+  if (faults.isFull())
+    return;
+  for (size_t c = index; c < step.chunks.size(); c += batch.stages.size())
+    for (uint32_t p = 0; p < 3; ++p)
+      for (uint32_t m = 0; m < batch.microbatches; ++m)
+        if (!facts.phases[c][p].isEmpty && !ran.count({static_cast<uint32_t>(c), p, m}))
+          faults.report("stage ", index, ": phase ", p, " of chunk ", c, " never runs for microbatch ", m);
+  if (!step.train)
+    return;
+  if (batch.stages.size() > 1 && (!isCounted || !isClipped))
+    faults.report("stage ", index, ": the labels are never counted, or there is no clip coefficient");
+  for (size_t b = 0; b < step.buckets.size(); ++b) {
+    const Bucket &bucket = step.buckets[b];
+    if (!bucket.trainable() || !holds(b))
+      continue;
+    bool isOwner = step.ownerOf(bucket) == static_cast<int32_t>(index);
+    if (isOwner && !buckets[b].isUpdated)
+      faults.report("stage ", index, ": bucket ", b, " is never updated");
+    if (!isOwner && (buckets[b].contributions > 0 || buckets[b].reduced != expected[b]))
+      faults.report("stage ", index, ": ", buckets[b].reduced, " of ", expected[b], " contributions to bucket ", b,
+                    " reach its owner");
+  }
+}
+
+} // namespace
+
+void drover::schedule::checkStage(const StepProgram &step, const Batch &batch, size_t stage, const ChunkFacts &facts,
+                                  const ActionOrder &order, Faults &faults) {
+  StageReplay(step, batch, stage, facts, order, faults).run();
+}

@@ -1,0 +1,286 @@
+//===- Report.cpp - what a step program moves, computes, holds ------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Schedule/Report.h"
+#include "drover/Schedule/Serialize.h"
+#include <algorithm>
+#include <iomanip>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+using namespace drover::schedule;
+using Json = nlohmann::ordered_json;
+
+int64_t drover::schedule::membersOf(const StepProgram &step, uint32_t communicator) {
+  const Grid &grid = step.grid;
+  switch (communicator) {
+  case DROVER_COMM_WORLD:
+    return grid.ranks();
+  case DROVER_COMM_TP:
+    return grid.tp;
+  case DROVER_COMM_KV:
+    return std::max<int64_t>(grid.kv, 1);
+  case DROVER_COMM_REPLICA:
+    return grid.kv ? grid.tp / grid.kv : 1;
+  case DROVER_COMM_CP:
+    return grid.cp;
+  case DROVER_COMM_FSDP:
+    return grid.fsdp();
+  case DROVER_COMM_DP:
+    return grid.dp;
+  }
+  for (const Communicator &listed : step.communicators)
+    if (listed.id == communicator)
+      return listed.isTie ? static_cast<int64_t>(listed.stages.size()) : 2;
+  return 1;
+}
+
+namespace {
+
+const char *kindName(int32_t kind) {
+  return kind == DROVER_ALL_GATHER ? "all_gather" : kind == DROVER_REDUCE_SCATTER ? "reduce_scatter" : "all_reduce";
+}
+
+/// Adds up collectives by axis, kind and dtype.
+class TrafficSum {
+public:
+  explicit TrafficSum(const StepProgram &step) : step(step) {}
+
+  /// `bytes` of the whole: the larger one of operand and result.
+  void add(uint32_t communicator, const char *kind, DType dtype, int64_t bytes, int64_t times = 1) {
+    int64_t n = membersOf(step, communicator);
+    if (n < 2 || times == 0)
+      return;
+    Traffic &traffic = sums[{axisOf(communicator), kind, dtype}];
+    traffic.axis = axisOf(communicator);
+    traffic.kind = kind;
+    traffic.dtype = dtype;
+    traffic.count += times;
+    bool twice = traffic.kind == "all_reduce";
+    traffic.bytesPerRank += times * (twice ? 2 : 1) * (bytes / n) * (n - 1);
+  }
+
+  std::vector<Traffic> take() {
+    std::vector<Traffic> result;
+    for (auto &[key, traffic] : sums)
+      result.push_back(std::move(traffic));
+    return result;
+  }
+
+private:
+  std::string axisOf(uint32_t communicator) const {
+    static constexpr const char *names[] = {"world", "tp", "kv", "replica", "cp", "cp*dp", "dp"};
+    if (communicator == DROVER_COMM_FSDP && step.grid.cp == 1)
+      return "dp";
+    if (communicator == DROVER_COMM_FSDP && step.grid.dp == 1)
+      return "cp";
+    return communicator < std::size(names) ? names[communicator] : "pp";
+  }
+
+  const StepProgram &step;
+  std::map<std::tuple<std::string, std::string, DType>, Traffic> sums;
+};
+
+/// Runs of each phase of each chunk in a stage's list.
+std::map<std::pair<uint32_t, uint32_t>, int64_t> countRuns(const StepProgram &step, const Stage &stage) {
+  std::map<std::pair<uint32_t, uint32_t>, int64_t> runs;
+  for (uint64_t i = 0; i < stage.numActions; ++i)
+    if (const drover_action &action = step.actions[stage.firstAction + i]; action.kind == DROVER_RUN)
+      ++runs[{action.chunk, action.phase}];
+  return runs;
+}
+
+void addGather(const StepProgram &step, const drover_action &action, TrafficSum &sum) {
+  const Bucket &bucket = step.buckets[action.chunk];
+  int64_t bytes = bucket.elements * bytesOf(step.computeType);
+  if (action.peer)
+    sum.add(action.peer, "broadcast", step.computeType, step.isSharded() ? bytes / step.grid.fsdp() : bytes);
+  if (step.isSharded())
+    sum.add(DROVER_COMM_FSDP, "all_gather", step.computeType, bytes);
+}
+
+void addReduce(const StepProgram &step, const drover_action &action, TrafficSum &sum) {
+  const Bucket &bucket = step.buckets[action.chunk];
+  for (const Section &section : bucket.sections)
+    if (section.sum != GridAxis::None)
+      sum.add(section.sum == GridAxis::Tp ? DROVER_COMM_TP : DROVER_COMM_REPLICA, "all_reduce", DType::F32,
+              section.elements * 4);
+  sum.add(DROVER_COMM_FSDP, step.isSharded() ? "reduce_scatter" : "all_reduce", DType::F32, bucket.elements * 4);
+  if (action.peer)
+    sum.add(action.peer, "all_reduce", DType::F32, step.shardElements(bucket) * 4);
+}
+
+double replayBubble(const StepProgram &step, const Batch &batch, bool weighted) {
+  bool split = step.plan.schedule() == ScheduleKind::ZeroBubbleH1;
+  PhaseCosts costs;
+  costs.forward = 1;
+  costs.backward = split ? 1 : 2;
+  costs.weightGradient = split ? 1 : 0;
+  if (weighted)
+    for (const StepChunk &chunk : step.chunks) {
+      double flops = 0;
+      for (const StepCall &call : chunk.phases[0])
+        flops += static_cast<double>(step.bodies[call.body].flops);
+      costs.chunkWeights.push_back(flops);
+    }
+  if (weighted && std::all_of(costs.chunkWeights.begin(), costs.chunkWeights.end(), [](double w) { return w == 0; }))
+    return 0;
+  std::vector<std::vector<WorkItem>> orders;
+  for (int64_t rank = 0; rank < step.grid.pp; ++rank)
+    orders.push_back(orderOfRank(step.plan.schedule(), step.grid.pp, step.plan.chunks, batch.groups, rank));
+  return replayOrders(step.grid.pp, step.plan.chunks, batch.microbatches, orders, costs).bubbleRatio();
+}
+
+/// Of each key the traffic of the stage that has most.
+std::vector<Traffic> busiestTraffic(const StepProgram &step, const Batch &batch) {
+  std::map<std::tuple<std::string, std::string, DType>, Traffic> most;
+  for (size_t stage = 0; stage < batch.stages.size(); ++stage)
+    for (Traffic &traffic : trafficOf(step, batch, stage)) {
+      Traffic &best = most[{traffic.axis, traffic.kind, traffic.dtype}];
+      if (traffic.bytesPerRank > best.bytesPerRank)
+        best = std::move(traffic);
+    }
+  std::vector<Traffic> result;
+  for (auto &[key, traffic] : most)
+    if (traffic.count > 0)
+      result.push_back(std::move(traffic));
+  return result;
+}
+
+double busiestFlops(const StepProgram &step, const Batch &batch) {
+  double most = 0;
+  for (size_t stage = 0; stage < batch.stages.size(); ++stage)
+    most = std::max(most, flopsOf(step, batch, stage));
+  return most;
+}
+
+} // namespace
+
+std::vector<Traffic> drover::schedule::trafficOf(const StepProgram &step, const Batch &batch, size_t stage) {
+  TrafficSum sum(step);
+  const Stage &program = batch.stages[stage];
+  for (const auto &[key, times] : countRuns(step, program))
+    for (const StepCall &call : step.chunks[key.first].phases[key.second])
+      for (const BodyCollective &collective : step.bodies[call.body].collectives)
+        sum.add(collective.communicator, kindName(collective.kind), collective.dtype, collective.bytes, times);
+  for (uint64_t i = 0; i < program.numActions; ++i) {
+    const drover_action &action = step.actions[program.firstAction + i];
+    if (action.kind == DROVER_GATHER)
+      addGather(step, action, sum);
+    else if (action.kind == DROVER_REDUCE)
+      addReduce(step, action, sum);
+  }
+  return sum.take();
+}
+
+Messages drover::schedule::messagesOf(const StepProgram &step, const Batch &batch) {
+  Messages messages;
+  for (const Stage &stage : batch.stages)
+    for (uint64_t i = 0; i < stage.numActions; ++i) {
+      const drover_action &action = step.actions[stage.firstAction + i];
+      if (action.kind != DROVER_SEND)
+        continue;
+      ++messages.count;
+      messages.bytes += action.phase == 0 ? step.chunks[action.chunk].yBytes : step.chunks[action.chunk].dxBytes;
+    }
+  return messages;
+}
+
+double drover::schedule::flopsOf(const StepProgram &step, const Batch &batch, size_t stage) {
+  double flops = 0;
+  for (const auto &[key, times] : countRuns(step, batch.stages[stage]))
+    for (const StepCall &call : step.chunks[key.first].phases[key.second])
+      flops += static_cast<double>(step.bodies[call.body].flops) * static_cast<double>(times);
+  return flops;
+}
+
+int64_t drover::schedule::peakMemoryOf(const StepProgram &, const Batch &batch, size_t stage) {
+  return batch.stages[stage].arenaBytes + batch.stages[stage].memory.workspace;
+}
+
+std::string drover::schedule::reportJson(const StepProgram &step, const std::vector<std::string> &faults) {
+  Json batches = Json::array();
+  for (const Batch &batch : step.batches) {
+    Json memory = Json::array(), collectives = Json::array();
+    for (size_t stage = 0; stage < batch.stages.size(); ++stage)
+      memory.push_back(peakMemoryOf(step, batch, stage));
+    for (const Traffic &traffic : busiestTraffic(step, batch))
+      collectives.push_back({{"axis", traffic.axis},
+                             {"kind", traffic.kind},
+                             {"dtype", nameOf(traffic.dtype)},
+                             {"count", traffic.count},
+                             {"bytes_per_rank", traffic.bytesPerRank}});
+    Messages messages = messagesOf(step, batch);
+    Json entry = {{"global_batch", batch.globalBatch},
+                  {"microbatches", batch.microbatches},
+                  {"groups", batch.groups},
+                  {"bubble_ratio", replayBubble(step, batch, false)},
+                  {"bubble_ratio_weighted", replayBubble(step, batch, true)},
+                  {"flops_per_rank", busiestFlops(step, batch)},
+                  {"peak_memory_bytes", memory},
+                  {"collectives", collectives},
+                  {"sends", {{"count", messages.count}, {"bytes", messages.bytes}}}};
+    if (faults.empty())
+      entry["proof"] = "ok";
+    else
+      entry["proof"] = faults;
+    batches.push_back(std::move(entry));
+  }
+  Json report = {{"ranks", step.grid.ranks()}, {"plan", Json::parse(serializePlan(step.plan))}, {"batches", batches}};
+  return report.dump(2) + "\n";
+}
+
+static std::string bytesText(int64_t bytes) {
+  static constexpr const char *units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  std::ostringstream text;
+  text << std::fixed << std::setprecision(unit ? 1 : 0) << value << " " << units[unit];
+  return text.str();
+}
+
+static void printMemory(std::ostream &os, const StepProgram &step, const Batch &batch) {
+  os << "  memory by stage   total       parameters  gradients   optimizer   stash       boundary    scratch     "
+        "workspace   inputs\n";
+  for (size_t stage = 0; stage < batch.stages.size(); ++stage) {
+    const Memory &memory = batch.stages[stage].memory;
+    os << "  " << std::left << std::setw(18) << stage;
+    for (int64_t bytes : {peakMemoryOf(step, batch, stage), memory.parameters, memory.gradients, memory.optimizer,
+                          memory.stash, memory.boundary, memory.scratch, memory.workspace, memory.inputs})
+      os << std::setw(12) << bytesText(bytes);
+    os << "\n";
+  }
+}
+
+std::string drover::schedule::reportText(const StepProgram &step, const std::vector<std::string> &faults) {
+  std::ostringstream os;
+  const Grid &grid = step.grid;
+  os << grid.ranks() << " ranks: TP " << grid.tp << ", CP " << grid.cp << ", PP " << grid.pp << ", DP " << grid.dp
+     << "; " << step.chunks.size() << " chunks, " << step.bodies.size() << " bodies, " << step.actions.size()
+     << " actions\n";
+  for (const Batch &batch : step.batches) {
+    os << "global batch " << batch.globalBatch << ": " << batch.microbatches << " microbatches in groups of";
+    for (int64_t size : batch.groups)
+      os << " " << size;
+    os << "\n  bubble ratio " << replayBubble(step, batch, false) << " (by FLOPs " << replayBubble(step, batch, true)
+       << "), " << busiestFlops(step, batch) << " FLOPs a rank\n";
+    printMemory(os, step, batch);
+    os << "  collectives       kind              dtype       count       bytes a rank\n";
+    for (const Traffic &traffic : busiestTraffic(step, batch))
+      os << "  " << std::left << std::setw(18) << traffic.axis << std::setw(18) << traffic.kind << std::setw(12)
+         << nameOf(traffic.dtype) << std::setw(12) << traffic.count << bytesText(traffic.bytesPerRank) << "\n";
+    Messages messages = messagesOf(step, batch);
+    os << "  messages of one pipeline: " << messages.count << ", " << bytesText(messages.bytes) << "\n";
+  }
+  if (faults.empty())
+    os << "proof: ok\n";
+  for (const std::string &fault : faults)
+    os << "fault: " << fault << "\n";
+  return os.str();
+}
