@@ -18,6 +18,9 @@ public:
 
   mlir::LogicalResult run();
 
+  /// Runs the phases up to `lower` without writing anything; faults of the step program are kept.
+  mlir::FailureOr<CheckedProgram> check();
+
 private:
   // Phases of the model, Compile.cpp.
   mlir::LogicalResult importPhase();
@@ -36,6 +39,7 @@ private:
   mlir::LogicalResult link();
 
   static mlir::LogicalResult (Compilation::*const kPhaseMethods[])();
+  mlir::LogicalResult runPhase(size_t index);
 
   /// Runs the passes that `build` adds on the module.
   mlir::LogicalResult runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
@@ -53,6 +57,8 @@ private:
   ModelFacts facts;
   std::string modelHash;
   schedule::StepProgram step;
+  bool keepsFaults = false;
+  std::vector<std::string> faults; // of the step program
   std::string objectFile; // where `object` wrote
 };
 

@@ -7,6 +7,7 @@
 #include "Sizes.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
 #include "drover/Schedule/BuildStepProgram.h"
+#include "drover/Schedule/Check.h"
 #include "drover/Schedule/Serialize.h"
 #include "drover/Schedule/Verify.h"
 #include "mlir/IR/Verifier.h"
@@ -80,15 +81,8 @@ LogicalResult Compilation::run() {
     const PhaseInfo &phase = kPhases[i];
     if (phase.trainOnly && !options.train)
       continue;
-    auto start = std::chrono::steady_clock::now();
-    if (failed((this->*kPhaseMethods[i])()))
+    if (failed(runPhase(i)))
       return failure();
-    if (failed(verify(*module)))
-      return failure();
-    if (options.timing)
-      log << llvm::format("%8.3f s  ", secondsSince(start)) << phase.name << "\n";
-    if (phase.name == options.printAfter)
-      printState(phase.name, log);
     if (phase.name != last)
       continue;
     // The machine's phases write their own files, except where only the program is asked for.
@@ -96,6 +90,31 @@ LogicalResult Compilation::run() {
     return text ? writeText([&](raw_ostream &os) { printState(phase.name, os); }) : success();
   }
   return success();
+}
+
+LogicalResult Compilation::runPhase(size_t index) {
+  const PhaseInfo &phase = kPhases[index];
+  auto start = std::chrono::steady_clock::now();
+  if (failed((this->*kPhaseMethods[index])()) || failed(verify(*module)))
+    return failure();
+  if (options.timing)
+    log << llvm::format("%8.3f s  ", secondsSince(start)) << phase.name << "\n";
+  if (phase.name == options.printAfter)
+    printState(phase.name, log);
+  return success();
+}
+
+FailureOr<CheckedProgram> Compilation::check() {
+  keepsFaults = true;
+  for (size_t i = 0; i < std::size(kPhases); ++i) {
+    if (kPhases[i].trainOnly && !options.train)
+      continue;
+    if (failed(runPhase(i)))
+      return failure();
+    if (kPhases[i].name == "lower")
+      break;
+  }
+  return CheckedProgram{std::move(step), std::move(faults)};
 }
 
 void Compilation::printState(StringRef phase, raw_ostream &os) {
@@ -252,13 +271,19 @@ LogicalResult Compilation::schedule() {
   llvm::sys::fs::make_absolute(path);
   step.model = {path.str().str(), modelHash, nameOf(modelKindOf(options.model.path))};
   // The boundary of this phase: every access of every action, replayed.
-  std::vector<std::string> faults = schedule::verifyStepProgram(*program, step);
-  if (faults.empty())
+  faults = schedule::verifyStepProgram(*program, step);
+  for (std::string &fault : schedule::checkStepProgram(step))
+    faults.push_back(std::move(fault));
+  if (faults.empty() || keepsFaults)
     return success();
   InFlightDiagnostic diagnostic = error() << "the step program is wrong: " << faults.front();
   for (const std::string &fault : llvm::ArrayRef(faults).drop_front())
     diagnostic.attachNote() << fault;
   return diagnostic;
+}
+
+FailureOr<CheckedProgram> checkModel(MLIRContext &context, const CompileOptions &options, raw_ostream &log) {
+  return Compilation(context, options, log).check();
 }
 
 LogicalResult compileModel(MLIRContext &context, const CompileOptions &options, raw_ostream &log) {

@@ -15,6 +15,7 @@ struct Subcommand {
   int (*run)();
 };
 
+Subcommand checkCommand();
 Subcommand compileCommand();
 Subcommand importCommand();
 

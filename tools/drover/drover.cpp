@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
   const Subcommand subcommands[] = {
       importCommand(),
       compileCommand(),
+      checkCommand(),
   };
   llvm::cl::ParseCommandLineOptions(argc, argv, "drover: a compiler for training transformers on GPU clusters\n");
   for (const Subcommand &subcommand : subcommands)

@@ -45,6 +45,17 @@ std::string checkCompileOptions(const CompileOptions &options);
 /// print. Diagnostics go to the context; exactly one error per failure.
 mlir::LogicalResult compileModel(mlir::MLIRContext &context, const CompileOptions &options, llvm::raw_ostream &log);
 
+/// A step program and what its proof found.
+struct CheckedProgram {
+  schedule::StepProgram step;
+  std::vector<std::string> faults;
+};
+
+/// Runs the phases up to `lower`, where memory is known, and proves the step program (schedule/Check.h). Faults of the
+/// program are no failure here: they are the result.
+mlir::FailureOr<CheckedProgram> checkModel(mlir::MLIRContext &context, const CompileOptions &options,
+                                           llvm::raw_ostream &log);
+
 } // namespace drover
 
 #endif // DROVER_PIPELINES_COMPILE_H
