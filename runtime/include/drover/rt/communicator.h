@@ -45,7 +45,8 @@ struct OperationInfo {
   TensorCut cut;
   int root = -1;    // broadcast: the member whose data it is; send and receive: the other member
   int communicator; // id
-  /// Counts the collectives of the group, or the messages from one member to another, from 0.
+  /// Counts the collectives of the group, or the messages from one member to another, from 1. (0 is the handshake at
+  /// the group's creation.)
   uint64_t sequence = 0;
   /// Of the whole tensor: of all members' parts where it is gathered or scattered.
   int64_t bytes = 0;
@@ -59,7 +60,7 @@ int64_t sentBytes(OperationKind kind, int64_t bytes, int members);
 class Operation;
 
 /// An operation in flight. It must be waited for; the buffers belong to the operation until then. One that is dropped
-/// before (an error on the way) ends the world: the other ranks' waits fail.
+/// before (an error on the way) ends the world: the other ranks' waits fail. Must not outlive its communicator.
 class Request {
 public:
   Request();
@@ -70,8 +71,8 @@ public:
 
   /// True when there is nothing to wait for any more: complete, waited for, or never issued. Throws Error as wait does.
   bool test();
-  /// Throws Error where the deadline passes, another rank ended, or members disagree about the operation. Without
-  /// `seconds` the world's deadline counts.
+  /// Throws Error where the deadline passes, another rank ended, or members disagree about the operation; the world has
+  /// then been aborted. Without `seconds` the world's deadline counts.
   void wait(std::optional<double> seconds = std::nullopt);
   /// Issued and not yet waited for.
   bool pending() const { return operation != nullptr; }
@@ -130,13 +131,17 @@ public:
 protected:
   Communicator(World &world, int id, std::string name, std::vector<int> members);
 
-  /// Issues an operation that was checked and counted. The size of the group is at least 1.
+  /// Issues an operation that was checked and counted. Called in the order of issue, one at a time.
   virtual std::shared_ptr<Operation> start(const OperationInfo &info, const void *in, void *out) = 0;
 
-private:
-  Request issue(OperationInfo info, const void *in, void *out);
-
   World &world;
+
+private:
+  friend class World;
+  Request issue(OperationInfo info, const void *in, void *out);
+  Request handshake();
+  uint64_t &counterOf(const OperationInfo &info);
+
   int number;
   std::string title;
   std::vector<int> group;
@@ -178,6 +183,11 @@ public:
 
 protected:
   World(int rank, int size) : number(rank), count(size) {}
+  /// For a backend that learns it late; before anything else is done with the world.
+  void setPlace(int rank, int size) {
+    number = rank;
+    count = size;
+  }
 
   virtual std::unique_ptr<Communicator> makeCommunicator(int id, std::string name, std::vector<int> members) = 0;
 
@@ -187,7 +197,6 @@ private:
 
   int number, count;
   OperationObserver *watcher = nullptr;
-  bool creating = false; // handshakes are neither counted nor observed
   mutable std::mutex mutex;
   double seconds = 300;
   std::string phase = "start";
@@ -206,11 +215,13 @@ struct MpiOptions {
   /// The world of the launcher, compared with MPI's; 0: not known.
   int size = 0;
   int rank = -1;
-  /// Libraries tried before the usual ones.
+  std::string launcher;
+  /// Tried instead of the usual libraries; else DROVER_RT_MPI names one.
   std::string library;
-  /// Most bytes of one message: larger ones are cut.
-  int64_t pieceBytes = int64_t(4) << 20;
-  double deadlineSeconds = 300;
+  /// What is staged (for sums, and for parts that are not contiguous) goes in pieces of so many bytes a member.
+  int64_t pieceBytes = int64_t(1) << 20;
+  /// Most bytes of one message; MPI counts with 31 bits.
+  int64_t messageBytes = int64_t(1) << 30;
 };
 /// This process's rank in MPI's world; libmpi is opened here. Once a process. Throws Error where there is no libmpi,
 /// where it can't start, or its world is not the launcher's.

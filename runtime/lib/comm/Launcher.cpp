@@ -1,0 +1,155 @@
+//===- Launcher.cpp - which ranks there are, and where --------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/rt/launcher.h"
+#include "drover/rt/error.h"
+#include "drover/rt/text.h"
+#include <climits>
+#include <exception>
+#include <new>
+#include <thread>
+#include <unistd.h>
+
+namespace drover::rt {
+
+Environment processEnvironment() {
+  Environment environment;
+  for (char **entry = environ; entry && *entry; ++entry) {
+    std::string text = *entry;
+    size_t equals = text.find('=');
+    if (equals != std::string::npos)
+      environment[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return environment;
+}
+
+namespace {
+struct Variables {
+  const char *launcher, *rank, *size;
+};
+} // namespace
+
+// What is nearer to the process comes first: srun may start torchrun, or an mpirun on each node. SLURM_NTASKS counts
+// the tasks of a job, of which a step may run fewer.
+static constexpr Variables known[] = {
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    {"PMI", "PMI_RANK", "PMI_SIZE"},
+    {"torchrun", "RANK", "WORLD_SIZE"},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
+    {"srun", "SLURM_PROCID", "SLURM_NTASKS"},
+};
+
+static int readNumber(const Environment &environment, const char *name, int64_t minimum) {
+  const std::string &text = environment.at(name);
+  std::optional<int64_t> value = parseInteger(text);
+  if (!value || *value < minimum || *value > INT_MAX)
+    fail(name, "=", text, ": expected an integer of at least ", minimum);
+  return int(*value);
+}
+
+std::optional<Launcher> findLauncher(const Environment &environment) {
+  bool stepTasks = environment.count("SLURM_STEP_NUM_TASKS");
+  for (const Variables &names : known) {
+    bool hasRank = environment.count(names.rank), hasSize = environment.count(names.size);
+    if (std::string(names.size) == "SLURM_STEP_NUM_TASKS" && !stepTasks)
+      continue;
+    if (!hasRank && !hasSize)
+      continue;
+    // A batch script has the size of its job and no rank: what runs there was not started by srun.
+    if (std::string(names.launcher) == "srun" && !hasRank)
+      continue;
+    if (!hasRank || !hasSize)
+      fail(hasRank ? names.rank : names.size, " is set, but not ", hasRank ? names.size : names.rank,
+           ": expected both (", names.launcher, " sets them) or neither");
+    Launcher launcher = {names.launcher, readNumber(environment, names.rank, 0),
+                         readNumber(environment, names.size, 1)};
+    if (launcher.rank >= launcher.size)
+      fail(names.rank, "=", launcher.rank, ": expected a rank below ", names.size, " (", launcher.size, ")");
+    return launcher;
+  }
+  return std::nullopt;
+}
+
+WorldChoice chooseWorld(const std::optional<Launcher> &launcher, int64_t compiled, int64_t ranks,
+                        const std::string &backend) {
+  if (!backend.empty() && backend != "inproc" && backend != "mpi")
+    fail("--backend=", backend, ": expected inproc or mpi");
+  if (ranks && ranks != compiled)
+    fail("--ranks=", ranks, ": the program was compiled for ", compiled, " (TP*CP*PP*DP)");
+  bool started = launcher && launcher->size > 1;
+  if (backend == "inproc" || (!started && backend != "mpi"))
+    return {Backend::Inproc, int(compiled), std::nullopt};
+  if (!launcher && compiled > 1)
+    fail("--backend=mpi: no launcher has set its variables; start ", compiled, " processes, mpirun -n ", compiled,
+         " ..");
+  if (launcher && launcher->size != compiled)
+    fail(launcher->name, " has started ", launcher->size, " processes, but the program was compiled for ", compiled,
+         " ranks (TP*CP*PP*DP)");
+  return {Backend::Mpi, int(compiled), launcher};
+}
+
+/// Runs one rank; an error ends the world.
+static std::exception_ptr runRank(World &world, const std::function<void(World &)> &rank) {
+  std::string reason;
+  std::exception_ptr error;
+  try {
+    rank(world);
+    return nullptr;
+  } catch (const std::bad_alloc &) {
+    reason = "out of memory";
+    error = std::current_exception();
+  } catch (const std::exception &exception) {
+    reason = exception.what();
+    error = std::current_exception();
+  }
+  world.abort(reason);
+  return error;
+}
+
+static void runThreads(int ranks, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
+  std::vector<std::unique_ptr<World>> worlds = createInprocWorlds(ranks, timingFromEnvironment());
+  std::mutex mutex;
+  std::exception_ptr first;
+  auto run = [&](World &world, const std::function<void(World &)> &body) {
+    auto noted = [&](World &own) {
+      try {
+        body(own);
+      } catch (...) {
+        // Before the others hear of it: theirs are consequences.
+        std::lock_guard<std::mutex> lock(mutex);
+        if (!first)
+          first = std::current_exception();
+        throw;
+      }
+    };
+    runRank(world, noted);
+  };
+  for (std::unique_ptr<World> &world : worlds)
+    world->setDeadline(deadlines.start, "start");
+  std::vector<std::thread> threads;
+  run(*worlds[0], [&](World &world) {
+    for (int i = 1; i < ranks; ++i)
+      threads.emplace_back([&, i] { run(*worlds[size_t(i)], rank); });
+    rank(world);
+  });
+  for (std::thread &thread : threads)
+    thread.join();
+  if (first)
+    std::rethrow_exception(first);
+}
+
+void runRanks(const WorldChoice &choice, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
+  if (choice.backend == Backend::Inproc)
+    return runThreads(choice.ranks, deadlines, rank);
+  MpiOptions options;
+  options.size = choice.ranks;
+  options.rank = choice.launcher ? choice.launcher->rank : -1;
+  options.launcher = choice.launcher ? choice.launcher->name : "";
+  std::unique_ptr<World> world = connectMpi(options);
+  world->setDeadline(deadlines.start, "start");
+  if (std::exception_ptr error = runRank(*world, rank))
+    std::rethrow_exception(error);
+}
+
+} // namespace drover::rt
