@@ -47,11 +47,12 @@ namespace {
 template <typename OpT> class Scores {
 public:
   Scores(OpT op, Call &call) : query(call.operand(0)), key(call.operand(1)), value(call.operand(2)) {
-    unsigned next =
-        op.getOperation()->getNumOperands() - bool(op.getMask()) - bool(op.getKeyMask()) - bool(op.getDocuments());
+    unsigned next = op.getOperation()->getNumOperands() - bool(op.getMask()) - bool(op.getKeyMask()) -
+                    bool(op.getDocuments()) - bool(op.getQueryIndex());
     mask = op.getMask() ? &call.operand(next++) : nullptr;
     keyMask = op.getKeyMask() ? &call.operand(next++) : nullptr;
     documents = op.getDocuments() ? &call.operand(next++) : nullptr;
+    queryIndex = op.getQueryIndex() ? &call.operand(next++) : nullptr;
     heads = op.getNumHeads();
     kvHeads = op.getNumKvHeads();
     batch = query.shape[0];
@@ -81,8 +82,15 @@ public:
     if (keyMask)
       agree &= fits(keyMask->shape[0], batch) && keyMask->shape[1] == keys;
     if (documents)
-      agree &= documents->shape[0] == batch && documents->shape[1] == queries && queries == keys;
-    return agree ? success() : call.fail("operands of different sizes");
+      agree &= documents->shape[0] == batch && documents->shape[1] == keys && (queryIndex || queries == keys);
+    if (queryIndex)
+      agree &= queryIndex->shape[0] == queries;
+    if (!agree)
+      return call.fail("operands of different sizes");
+    for (int64_t index : queryIndex ? ArrayRef<int64_t>(queryIndex->ints) : ArrayRef<int64_t>())
+      if (index < 0 || index >= keys)
+        return call.fail("query_index " + Twine(index) + " is not in [0, " + Twine(keys) + ")");
+    return success();
   }
 
   /// Where head `h` of row (b, i) starts in a tensor of `count` heads of `width`.
@@ -139,16 +147,17 @@ private:
     return ((b % shape[0] * shape[1] + h % shape[1]) * shape[2] + i % shape[2]) * keys + j;
   }
   bool allowed(int64_t b, int64_t h, int64_t i, int64_t j) const {
-    if ((causal && j > i + shift) || (window && std::abs(i + shift - j) >= *window))
+    int64_t position = queryIndex ? queryIndex->ints[i] : i + shift;
+    if ((causal && j > position) || (window && std::abs(position - j) >= *window))
       return false;
     if (mask && !isFloat(mask->kind) && !mask->ints[maskAt(b, h, i, j)])
       return false;
     if (keyMask && !keyMask->ints[b % keyMask->shape[0] * keys + j])
       return false;
-    return !documents || documents->ints[b * queries + i] == documents->ints[b * queries + j];
+    return !documents || documents->ints[b * keys + position] == documents->ints[b * keys + j];
   }
 
-  const Tensor *mask, *keyMask, *documents;
+  const Tensor *mask, *keyMask, *documents, *queryIndex;
   std::optional<double> softcap;
   std::optional<int64_t> window;
   SmallVector<double> slopes;

@@ -21,6 +21,7 @@ static const KernelTable &getKernels() {
     addNormKernels(result);
     addAttentionKernels(result);
     addLossKernels(result);
+    addRankKernels(result);
     addStructuralKernels(result);
     addIndexingKernels(result);
     return result;

@@ -18,6 +18,8 @@ struct Call {
   std::string &reason;
 
   const Tensor &operand(unsigned i) const { return *operands[i]; }
+  /// The last operand of an op that may lack it, null where it does.
+  const Tensor *optionalOperand(unsigned i) const { return i < operands.size() ? operands[i] : nullptr; }
   mlir::LogicalResult fail(const llvm::Twine &why) {
     reason = why.str();
     return mlir::failure();
@@ -52,6 +54,7 @@ void addLayerKernels(KernelTable &table);
 void addNormKernels(KernelTable &table);
 void addAttentionKernels(KernelTable &table);
 void addLossKernels(KernelTable &table);
+void addRankKernels(KernelTable &table);
 void addStructuralKernels(KernelTable &table);
 void addIndexingKernels(KernelTable &table);
 

@@ -105,21 +105,27 @@ static LogicalResult matmul(tfm::MatmulOp op, Call &call) {
 
 static LogicalResult embedding(tfm::EmbeddingOp, Call &call) {
   const Tensor &ids = call.operand(0), &table = call.operand(1);
+  const Tensor *offset = call.optionalOperand(2);
   int64_t vocabulary = table.shape[0], width = table.shape[1];
   SmallVector<int64_t> shape(ids.shape);
   shape.push_back(width);
   if (failed(call.allocate(0, shape)))
     return failure();
   for (auto [p, id] : llvm::enumerate(ids.ints)) {
-    if (id < 0 || id >= vocabulary)
+    int64_t row = id - (offset ? offset->ints[0] : 0);
+    if (row < 0 || row >= vocabulary) {
+      if (offset)
+        continue; // another rank's
       return call.fail("id " + Twine(id) + " is not in [0, " + Twine(vocabulary) + ")");
-    std::copy_n(table.floats.begin() + id * width, width, call.results[0].floats.begin() + p * width);
+    }
+    std::copy_n(table.floats.begin() + row * width, width, call.results[0].floats.begin() + p * width);
   }
   return success();
 }
 
 static LogicalResult embeddingGrad(tfm::EmbeddingGradOp op, Call &call) {
   const Tensor &ids = call.operand(0), &gradient = call.operand(1);
+  const Tensor *offset = call.optionalOperand(2);
   int64_t vocabulary = op.getType().getDimSize(0), width = gradient.shape.back();
   if (ShapedType::isDynamic(vocabulary))
     return call.fail("the size of the table is not known");
@@ -128,10 +134,14 @@ static LogicalResult embeddingGrad(tfm::EmbeddingGradOp op, Call &call) {
   if (failed(call.allocate(0, {vocabulary, width})))
     return failure();
   for (auto [p, id] : llvm::enumerate(ids.ints)) {
-    if (id < 0 || id >= vocabulary)
+    int64_t row = id - (offset ? offset->ints[0] : 0);
+    if (row < 0 || row >= vocabulary) {
+      if (offset)
+        continue;
       return call.fail("id " + Twine(id) + " is not in [0, " + Twine(vocabulary) + ")");
+    }
     for (int64_t c = 0; c < width; ++c)
-      call.results[0].floats[id * width + c] += gradient.floats[p * width + c];
+      call.results[0].floats[row * width + c] += gradient.floats[p * width + c];
   }
   return success();
 }

@@ -3,47 +3,68 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "Elementwise.h"
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
 using namespace drover;
 using namespace drover::interpreter;
 
-static LogicalResult logitsMax(tfm::LogitsMaxOp, Call &call) {
+namespace {
+/// The columns that a rank has of the vocabulary: `width` of them, the first `valid` of which are no padding.
+struct Columns {
+  template <typename OpT>
+  Columns(OpT op, const Tensor &logits, const Tensor *offset) : width(logits.shape.back()), valid(width) {
+    if (offset)
+      first = offset->ints[0];
+    partial = offset != nullptr;
+    if (std::optional<uint64_t> size = op.getVocabulary())
+      valid = std::clamp<int64_t>(static_cast<int64_t>(*size) - first, 0, width);
+  }
+
+  /// Labels beyond the vocabulary are errors where the columns are all there are; negative ones do not count.
+  LogicalResult check(Call &call, const Tensor &labels, const Tensor &logits) const {
+    if (labels.size() * width != logits.size())
+      return call.fail("logits and labels of different sizes");
+    for (int64_t label : labels.ints)
+      if (!partial && label >= valid)
+        return call.fail("label " + Twine(label) + " is not below " + Twine(valid));
+    return success();
+  }
+  /// The label's column; -1 where it does not count or is another rank's.
+  int64_t of(int64_t label) const { return label >= first && label >= 0 && label < first + valid ? label - first : -1; }
+
+  int64_t width, valid, first = 0;
+  bool partial;
+};
+} // namespace
+
+static LogicalResult logitsMax(tfm::LogitsMaxOp op, Call &call) {
   const Tensor &logits = call.operand(0);
-  int64_t vocabulary = logits.shape.back();
+  Columns columns(op, logits, call.optionalOperand(1));
   if (failed(call.allocate(0, ArrayRef(logits.shape).drop_back())))
     return failure();
   for (int64_t row = 0; row < call.results[0].size(); ++row) {
     double maximum = -INFINITY;
-    for (int64_t v = 0; v < vocabulary; ++v)
-      maximum = std::fmax(maximum, logits.floats[row * vocabulary + v]);
+    for (int64_t v = 0; v < columns.valid; ++v)
+      maximum = std::fmax(maximum, logits.floats[row * columns.width + v]);
     call.results[0].floats[row] = maximum;
   }
   return success();
 }
 
-/// Labels beyond the vocabulary are errors; negative ones do not count.
-static LogicalResult checkLabels(Call &call, const Tensor &labels, const Tensor &logits) {
-  if (labels.size() * logits.shape.back() != logits.size())
-    return call.fail("logits and labels of different sizes");
-  for (int64_t label : labels.ints)
-    if (label >= logits.shape.back())
-      return call.fail("label " + Twine(label) + " is not below " + Twine(logits.shape.back()));
-  return success();
-}
-
-static LogicalResult logitsSum(tfm::LogitsSumOp, Call &call) {
+static LogicalResult logitsSum(tfm::LogitsSumOp op, Call &call) {
   const Tensor &logits = call.operand(0), &labels = call.operand(1), &maximum = call.operand(2);
-  int64_t vocabulary = logits.shape.back();
-  if (failed(checkLabels(call, labels, logits)) || failed(call.allocate(0, labels.shape)) ||
+  Columns columns(op, logits, call.optionalOperand(3));
+  if (failed(columns.check(call, labels, logits)) || failed(call.allocate(0, labels.shape)) ||
       failed(call.allocate(1, labels.shape)))
     return failure();
   for (int64_t row = 0; row < labels.size(); ++row) {
-    for (int64_t v = 0; v < vocabulary; ++v)
-      call.results[0].floats[row] += std::exp(logits.floats[row * vocabulary + v] - maximum.floats[row]);
-    if (labels.ints[row] >= 0)
-      call.results[1].floats[row] = logits.floats[row * vocabulary + labels.ints[row]];
+    const double *rowLogits = logits.floats.data() + row * columns.width;
+    for (int64_t v = 0; v < columns.valid; ++v)
+      call.results[0].floats[row] += std::exp(rowLogits[v] - maximum.floats[row]);
+    if (int64_t column = columns.of(labels.ints[row]); column >= 0)
+      call.results[1].floats[row] = rowLogits[column];
   }
   return success();
 }
@@ -58,18 +79,20 @@ static LogicalResult crossEntropy(tfm::CrossEntropyOp, Call &call) {
   return success();
 }
 
-static LogicalResult crossEntropyGrad(tfm::CrossEntropyGradOp, Call &call) {
+static LogicalResult crossEntropyGrad(tfm::CrossEntropyGradOp op, Call &call) {
   const Tensor &logits = call.operand(0), &labels = call.operand(1), &maximum = call.operand(2), &sum = call.operand(3);
   double seed = call.operand(4).floats[0];
-  int64_t vocabulary = logits.shape.back();
-  if (failed(checkLabels(call, labels, logits)) || failed(call.allocate(0, logits.shape)))
+  Columns columns(op, logits, call.optionalOperand(5));
+  if (failed(columns.check(call, labels, logits)) || failed(call.allocate(0, logits.shape)))
     return failure();
   for (int64_t row = 0; row < labels.size(); ++row) {
     if (labels.ints[row] < 0)
       continue;
-    for (int64_t v = 0; v < vocabulary; ++v) {
-      double probability = std::exp(logits.floats[row * vocabulary + v] - maximum.floats[row]) / sum.floats[row];
-      call.results[0].floats[row * vocabulary + v] = seed * (probability - (v == labels.ints[row]));
+    int64_t column = columns.of(labels.ints[row]);
+    for (int64_t v = 0; v < columns.valid; ++v) {
+      int64_t at = row * columns.width + v;
+      double probability = std::exp(logits.floats[at] - maximum.floats[row]) / sum.floats[row];
+      call.results[0].floats[at] = seed * (probability - (v == column));
     }
   }
   return success();

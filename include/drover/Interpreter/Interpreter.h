@@ -26,6 +26,8 @@ struct InterpreterOptions {
   llvm::SmallVector<int64_t> symbols;
   /// Supplies the value of a function argument that was not bound, when it is first read.
   std::function<mlir::FailureOr<Tensor>(mlir::BlockArgument, std::string &reason)> argument;
+  /// The rank's coordinates by axis of `tfm.grid`; 0 where absent.
+  llvm::StringMap<int64_t> coordinates;
   /// A result with more elements fails.
   int64_t maxElements = int64_t{1} << 31;
 };

@@ -101,7 +101,7 @@ Value DecoderBuilder::attention(Value query, Value key, Value value, int64_t lay
     window = builder.getI64IntegerAttr(*decoder.window);
   auto lse = RankedTensorType::get({ShapedType::kDynamic, decoder.heads, ShapedType::kDynamic}, f32());
   auto op = tfm::AttentionOp::create(builder, loc, hiddenType(decoder.heads * decoder.headSize), lse, query, key, value,
-                                     Value(), Value(), Value(), decoder.heads, decoder.kvHeads, APFloat(scale),
+                                     Value(), Value(), Value(), Value(), decoder.heads, decoder.kvHeads, APFloat(scale),
                                      tfm::CausalKind::TopLeft, window, FloatAttr(), DenseF32ArrayAttr());
   return op.getResult();
 }
@@ -180,7 +180,7 @@ Value DecoderBuilder::llamaLayer(Value x, int64_t layer) {
 
 Value DecoderBuilder::llama() {
   Value table = parameter("model.embed_tokens.weight", {decoder.vocab, decoder.hidden});
-  Value x = tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table);
+  Value x = tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table, /*offset=*/Value());
   if (decoder.embeddingScale != 1) {
     Value scale = tfm::FillOp::create(builder, loc, x.getType(), builder.getF32FloatAttr(decoder.embeddingScale),
                                       AffineMapAttr::get(shapeMap({decoder.hidden})));
@@ -207,10 +207,10 @@ Value DecoderBuilder::gpt2Layer(Value x, int64_t layer) {
 
 Value DecoderBuilder::gpt2() {
   Value table = parameter("transformer.wte.weight", {decoder.vocab, decoder.hidden});
-  Value x = tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table);
+  Value x = tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table, /*offset=*/Value());
   Value positionTable = parameter("transformer.wpe.weight", {decoder.positions, decoder.hidden});
   auto rowType = RankedTensorType::get({1, ShapedType::kDynamic, decoder.hidden}, f32());
-  Value rows = tfm::EmbeddingOp::create(builder, loc, rowType, positions, positionTable);
+  Value rows = tfm::EmbeddingOp::create(builder, loc, rowType, positions, positionTable, /*offset=*/Value());
   x = add(x, tfm::BroadcastOp::create(builder, loc, x.getType(), rows, AffineMapAttr::get(shapeMap({decoder.hidden}))));
   for (int64_t layer = 0; layer < decoder.layers; ++layer)
     x = gpt2Layer(x, layer);
@@ -248,7 +248,7 @@ Value DecoderBuilder::gptNeoxLayer(Value x, int64_t layer) {
 
 Value DecoderBuilder::gptNeox() {
   Value table = parameter("gpt_neox.embed_in.weight", {decoder.vocab, decoder.hidden});
-  Value x = tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table);
+  Value x = tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table, /*offset=*/Value());
   for (int64_t layer = 0; layer < decoder.layers; ++layer)
     x = gptNeoxLayer(x, layer);
   return head(layerNorm(x, "gpt_neox.final_layer_norm"), "embed_out.weight", table);

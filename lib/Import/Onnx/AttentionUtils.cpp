@@ -144,7 +144,7 @@ Value attention(NodeContext &n, const AttentionSpec &spec) {
   OpBuilder &builder = b.builder;
   auto op = tfm::AttentionOp::create(
       builder, b.location, TypeRange{b.tensorType(spec.query.type, shape), b.tensorType(sumType, sums)}, query, key,
-      value, mask, keyMask, mlir::Value(), builder.getI64IntegerAttr(spec.heads),
+      value, mask, keyMask, mlir::Value(), mlir::Value(), builder.getI64IntegerAttr(spec.heads),
       builder.getI64IntegerAttr(spec.kvHeads), builder.getF64FloatAttr(spec.scale),
       tfm::CausalKindAttr::get(builder.getContext(), spec.causal),
       spec.window ? builder.getI64IntegerAttr(*spec.window) : IntegerAttr(),

@@ -29,9 +29,9 @@ void gather(NodeContext &n) {
     mlir::Value i = n.b.materialize(ids), w = n.b.materialize(weight);
     if (n.b.failed())
       return;
-    return n.out(0,
-                 n.b.wrap(tfm::EmbeddingOp::create(n.b.builder, n.b.location, n.b.tensorType(weight.type, shape), i, w),
-                          weight.type, shape, {&weight}));
+    return n.out(0, n.b.wrap(tfm::EmbeddingOp::create(n.b.builder, n.b.location, n.b.tensorType(weight.type, shape), i,
+                                                      w, mlir::Value()),
+                             weight.type, shape, {&weight}));
   }
   n.out(0, n.b.gather(n.plain(table), indices, axis));
 }

@@ -119,10 +119,10 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op) {
   }
   if (Value documents = op.getDocuments()) { // C7
     ArrayRef<int64_t> shape = shapeOf(documents);
-    if (shape.size() != 2 || !compatible(shape[0], query[0]) || !compatible(shape[1], query[1]) ||
-        !compatible(query[1], key[1]))
+    bool square = op.getQueryIndex() || compatible(query[1], key[1]);
+    if (shape.size() != 2 || !compatible(shape[0], query[0]) || !compatible(shape[1], key[1]) || !square)
       return op.emitOpError("expects documents of shape ")
-             << str(query.drop_back()) << " and as many keys as queries, not " << str(shape);
+             << str(key.drop_back()) << " and as many keys as queries, not " << str(shape);
   }
   if (op.getWindow() && static_cast<int64_t>(*op.getWindow()) <= 0) // C8
     return op.emitOpError("expects a positive window, not ") << static_cast<int64_t>(*op.getWindow());
@@ -130,17 +130,26 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op) {
     return op.emitOpError("expects a positive softcap, not ") << op.getSoftcap()->convertToDouble();
   if (op.getAlibiSlopes() && static_cast<int64_t>(op.getAlibiSlopes()->size()) != heads)
     return op.emitOpError("expects ") << heads << " alibi_slopes, not " << op.getAlibiSlopes()->size();
+  if (Value index = op.getQueryIndex()) { // C9
+    if (!compatible(shapeOf(index)[0], query[1]))
+      return op.emitOpError("expects a query_index of shape ") << str({query[1]}) << ", not " << str(shapeOf(index));
+    if (op.getCausal() == CausalKind::BottomRight)
+      return op.emitOpError("expects causal none or top_left with a query_index, not bottom_right");
+  }
   return success();
 }
 
 /// Multiply-adds of one attention's scores, or of its output, over all heads: pairs of query and key
 /// that a causal mask allows, times the head size. Query i of S sees i + 1 of T keys under a top-left mask, i + 1 + T -
-/// S under a bottom-right one, but no less than none and no more than T.
+/// S under a bottom-right one, but no less than none and no more than T. Queries that are a part of the sequence see
+/// their share of all pairs, which CP's two chunks do exactly.
 template <typename OpT> static uint64_t attendedPairs(OpT op) {
   uint64_t batch = shapeOf(op.getQuery())[0], queries = shapeOf(op.getQuery())[1], keys = shapeOf(op.getKey())[1];
   uint64_t pairs = queries * keys;
   uint64_t triangle = std::min(queries, keys);
-  if (op.getCausal() == CausalKind::TopLeft)
+  if (op.getCausal() == CausalKind::TopLeft && op.getQueryIndex())
+    pairs = queries * (keys + 1) / 2;
+  else if (op.getCausal() == CausalKind::TopLeft)
     pairs = triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
   else if (op.getCausal() == CausalKind::BottomRight)
     pairs = triangle * (triangle + 1) / 2 + (keys - triangle) * queries;

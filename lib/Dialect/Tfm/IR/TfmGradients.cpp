@@ -16,9 +16,11 @@ LogicalResult EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange resultG
   GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
   if (failed(rule.checkStatic()))
     return failure();
+  if (getOffset())
+    return emitOpError("expects no offset to be differentiated: partition afterwards");
   if (rule.wanted(1)) {
     auto type = RankedTensorType::get(shapeOf(getTable()), builder.getF32Type());
-    rule.set(1, EmbeddingGradOp::create(builder, getLoc(), type, getIds(), rule.gradient()));
+    rule.set(1, EmbeddingGradOp::create(builder, getLoc(), type, getIds(), rule.gradient(), /*offset=*/Value()));
   }
   return success();
 }
@@ -160,16 +162,19 @@ LogicalResult AttentionOp::buildGradients(OpBuilder &builder, ValueRange resultG
   GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
   if (failed(rule.checkStatic()))
     return failure();
+  if (getQueryIndex())
+    return emitOpError("expects no query_index to be differentiated: partition afterwards");
   if (resultGradients[1])
     return emitOpError("has no rule for a gradient of log_sum_exp");
   if (getMask() && rule.wanted(3))
     return emitOpError("has no rule for the gradient of its mask");
   if (!rule.wanted(0) && !rule.wanted(1) && !rule.wanted(2))
     return success();
-  auto gradients = AttentionGradOp::create(
-      builder, getLoc(), rule.type(0), rule.type(1), rule.type(2), getQuery(), getKey(), getValue(), getResult(),
-      getLogSumExp(), rule.gradient(), getMask(), getKeyMask(), getDocuments(), getNumHeadsAttr(), getNumKvHeadsAttr(),
-      getScaleAttr(), getCausalAttr(), getWindowAttr(), getSoftcapAttr(), getAlibiSlopesAttr());
+  auto gradients =
+      AttentionGradOp::create(builder, getLoc(), rule.type(0), rule.type(1), rule.type(2), getQuery(), getKey(),
+                              getValue(), getResult(), getLogSumExp(), rule.gradient(), getMask(), getKeyMask(),
+                              getDocuments(), /*query_index=*/Value(), getNumHeadsAttr(), getNumKvHeadsAttr(),
+                              getScaleAttr(), getCausalAttr(), getWindowAttr(), getSoftcapAttr(), getAlibiSlopesAttr());
   rule.set(0, gradients.getQueryGrad());
   rule.set(1, gradients.getKeyGrad());
   rule.set(2, gradients.getValueGrad());

@@ -18,6 +18,13 @@ static LogicalResult verifyRows(Operation *op, Value logits, ValueRange rows) {
   return success();
 }
 
+/// Columns from the vocabulary's size on are padding.
+template <typename OpT> static LogicalResult verifyVocabulary(OpT op) {
+  if (std::optional<uint64_t> vocabulary = op.getVocabulary(); vocabulary && static_cast<int64_t>(*vocabulary) <= 0)
+    return op.emitOpError("expects a positive vocabulary, not ") << static_cast<int64_t>(*vocabulary);
+  return success();
+}
+
 LogicalResult LogitsMaxOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   if (failed(verifyRows(*this, getLogits(), {})))
     return failure();
@@ -26,6 +33,8 @@ LogicalResult LogitsMaxOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) 
 }
 LogicalResult LogitsMaxOp::verify() {
   if (failed(verifyAccumulator(*this, getMaximum(), getLogits(), "a maximum"))) // C1
+    return failure();
+  if (failed(verifyVocabulary(*this))) // C3
     return failure();
   return verifyShapes(*this);
 }
@@ -42,6 +51,8 @@ LogicalResult LogitsSumOp::verify() {
        {std::pair(getMaximum(), "a maximum"), std::pair(getSum(), "a sum"), std::pair(getTarget(), "a target")})
     if (failed(verifyAccumulator(*this, value, getLogits(), name))) // C2
       return failure();
+  if (failed(verifyVocabulary(*this))) // C4
+    return failure();
   return verifyShapes(*this);
 }
 uint64_t LogitsSumOp::getFlops() { return 0; }
@@ -70,6 +81,8 @@ LogicalResult CrossEntropyGradOp::verify() {
     if (failed(verifyAccumulator(*this, value, getLogits(), name))) // C1
       return failure();
   if (failed(verifyAccumulator(*this, getSeed(), getLogits(), "a seed"))) // C2
+    return failure();
+  if (failed(verifyVocabulary(*this))) // C4
     return failure();
   return verifyShapes(*this);
 }

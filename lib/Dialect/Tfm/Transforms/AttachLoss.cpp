@@ -94,8 +94,9 @@ LogicalResult AttachLoss::attachLoss(func::FuncOp model, unsigned logitsIndex) {
     return failure();
   Location loc = logits.getLoc();
   auto rows = RankedTensorType::get(batchAndLength, wideType(type).getElementType());
-  Value maximum = LogitsMaxOp::create(builder, loc, rows, logits);
-  auto sum = LogitsSumOp::create(builder, loc, rows, rows, logits, *labels, maximum);
+  Value maximum = LogitsMaxOp::create(builder, loc, rows, logits, /*offset=*/Value(), /*vocabulary=*/IntegerAttr());
+  auto sum = LogitsSumOp::create(builder, loc, rows, rows, logits, *labels, maximum, /*offset=*/Value(),
+                                 /*vocabulary=*/IntegerAttr());
   Value loss = CrossEntropyOp::create(builder, loc, RankedTensorType::get({}, builder.getF64Type()), *labels, maximum,
                                       sum.getSum(), sum.getTarget());
 

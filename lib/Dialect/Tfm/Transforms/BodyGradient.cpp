@@ -14,6 +14,9 @@ Value drover::tfm::logitsOf(CrossEntropyOp loss) {
   if (!maximum || !sum || loss.getTarget() != sum.getTarget() || sum.getMaximum() != loss.getMaximum() ||
       sum.getLabels() != loss.getLabels() || maximum.getLogits() != sum.getLogits())
     return nullptr;
+  // A part of the vocabulary: partitioning comes after differentiation.
+  if (maximum.getOffset() || maximum.getVocabulary() || sum.getOffset() || sum.getVocabulary())
+    return nullptr;
   return sum.getLogits();
 }
 
@@ -183,7 +186,8 @@ LogicalResult BodyDifferentiator::buildGradients(Operation *op, const GradientPa
     auto type = cast<RankedTensorType>(logits.getType());
     Type elementType = path.contributions(logits) > 1 ? wideType(type).getElementType() : gradientElementType(logits);
     contribute(logits, CrossEntropyGradOp::create(builder, op->getLoc(), type.clone(elementType), logits,
-                                                  loss.getLabels(), loss.getMaximum(), loss.getSum(), seed));
+                                                  loss.getLabels(), loss.getMaximum(), loss.getSum(), seed,
+                                                  /*offset=*/Value(), /*vocabulary=*/IntegerAttr()));
     return success();
   }
   SmallVector<Value> resultGradients, operandGradients;

@@ -341,7 +341,7 @@ bool raise(OpBuilder &builder, SoftmaxOp softmax) {
   RankedTensorType lseType = tensorType({extent->batch, extent->heads, extent->queries}, sumType);
   int64_t heads = *extent->heads.constant();
   auto attention = AttentionOp::create(
-      builder, loc, resultType, lseType, q, k, v, mask, Value(), Value(), builder.getI64IntegerAttr(heads),
+      builder, loc, resultType, lseType, q, k, v, mask, Value(), Value(), Value(), builder.getI64IntegerAttr(heads),
       builder.getI64IntegerAttr(heads), builder.getF64FloatAttr(scores->scale),
       CausalKindAttr::get(builder.getContext(), CausalKind::None), IntegerAttr(),
       scores->softcap ? builder.getF64FloatAttr(*scores->softcap) : FloatAttr(), DenseF32ArrayAttr());

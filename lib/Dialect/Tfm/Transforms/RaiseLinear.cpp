@@ -97,7 +97,7 @@ struct GatherToEmbedding : OpRewritePattern<GatherOp> {
     if (op.getAxis() != 0 || !isParameter(op.getInput()) ||
         cast<RankedTensorType>(op.getInput().getType()).getRank() != 2)
       return failure();
-    rewriter.replaceOpWithNewOp<EmbeddingOp>(op, op.getType(), op.getIndices(), op.getInput());
+    rewriter.replaceOpWithNewOp<EmbeddingOp>(op, op.getType(), op.getIndices(), op.getInput(), /*offset=*/Value());
     return success();
   }
 };

@@ -237,7 +237,7 @@ struct EmbedOneRow : OpRewritePattern<EmbeddingOp> {
       return failure();
     inner->push_back(sizes->back());
     Value row = EmbeddingOp::create(rewriter, op.getLoc(), tensorType(*inner, op.getType().getElementType()),
-                                    broadcast.getInput(), op.getTable());
+                                    broadcast.getInput(), op.getTable(), op.getOffset());
     rewriter.replaceOp(op, buildBroadcast(rewriter, op.getLoc(), row, *sizes));
     return success();
   }

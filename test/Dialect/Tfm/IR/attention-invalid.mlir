@@ -197,3 +197,27 @@ func.func @c8_too_few_alibi_slopes(%q: tensor<2x3x12xf32>, %k: tensor<2x5x6xf32>
   %0, %1 = tfm.attention %q, %k, %v {num_heads = 4 : i64, num_kv_heads = 2 : i64, scale = 0.5 : f64, alibi_slopes = array<f32: 1.0, 0.5, 0.25>} : (tensor<2x3x12xf32>, tensor<2x5x6xf32>, tensor<2x5x4xf32>) -> (tensor<2x3x8xf32>, tensor<2x4x3xf32>)
   return
 }
+
+// -----
+
+func.func @c7_documents_of_the_queries(%q: tensor<2x3x12xf32>, %k: tensor<2x5x6xf32>, %v: tensor<2x5x4xf32>, %d: tensor<2x3xi32>, %i: tensor<3xi64>) {
+  // expected-error@+1 {{expects documents of shape [2x5]}}
+  %0, %1 = tfm.attention %q, %k, %v documents %d query_index %i {num_heads = 4 : i64, num_kv_heads = 2 : i64, scale = 0.5 : f64} : (tensor<2x3x12xf32>, tensor<2x5x6xf32>, tensor<2x5x4xf32>, tensor<2x3xi32>, tensor<3xi64>) -> (tensor<2x3x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @c9_query_index_of_the_keys(%q: tensor<2x3x12xf32>, %k: tensor<2x5x6xf32>, %v: tensor<2x5x4xf32>, %i: tensor<5xi64>) {
+  // expected-error@+1 {{expects a query_index of shape [3], not [5]}}
+  %0, %1 = tfm.attention %q, %k, %v query_index %i {num_heads = 4 : i64, num_kv_heads = 2 : i64, scale = 0.5 : f64} : (tensor<2x3x12xf32>, tensor<2x5x6xf32>, tensor<2x5x4xf32>, tensor<5xi64>) -> (tensor<2x3x8xf32>, tensor<2x4x3xf32>)
+  return
+}
+
+// -----
+
+func.func @c9_bottom_right(%q: tensor<2x3x12xf32>, %k: tensor<2x5x6xf32>, %v: tensor<2x5x4xf32>, %i: tensor<3xi64>) {
+  // expected-error@+1 {{expects causal none or top_left with a query_index, not bottom_right}}
+  %0, %1 = tfm.attention %q, %k, %v query_index %i causal bottom_right {num_heads = 4 : i64, num_kv_heads = 2 : i64, scale = 0.5 : f64} : (tensor<2x3x12xf32>, tensor<2x5x6xf32>, tensor<2x5x4xf32>, tensor<3xi64>) -> (tensor<2x3x8xf32>, tensor<2x4x3xf32>)
+  return
+}

@@ -37,3 +37,19 @@ func.func @c2_seed_in_f64(%l: tensor<2x3x8xf32>, %y: tensor<2x3xi64>, %m: tensor
   %d = tfm.cross_entropy_grad %l, %y, %m, %s, %seed : (tensor<2x3x8xf32>, tensor<2x3xi64>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f64>) -> tensor<2x3x8xf32>
   return
 }
+
+// -----
+
+func.func @c3_offset_in_i32(%l: tensor<2x3x8xf32>, %y: tensor<2x3xi64>, %m: tensor<2x3xf32>, %s: tensor<2x3xf32>, %seed: tensor<f32>, %o: tensor<i32>) {
+  // expected-error@+1 {{must be 0D tensor of 64-bit signless integer values, but got 'tensor<i32>'}}
+  %d = tfm.cross_entropy_grad %l, %y, %m, %s, %seed offset %o : (tensor<2x3x8xf32>, tensor<2x3xi64>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>, tensor<i32>) -> tensor<2x3x8xf32>
+  return
+}
+
+// -----
+
+func.func @c4_negative_vocabulary(%l: tensor<2x3x8xf32>, %y: tensor<2x3xi64>, %m: tensor<2x3xf32>, %s: tensor<2x3xf32>, %seed: tensor<f32>) {
+  // expected-error@+1 {{expects a positive vocabulary, not -5}}
+  %d = tfm.cross_entropy_grad %l, %y, %m, %s, %seed {vocabulary = -5 : i64} : (tensor<2x3x8xf32>, tensor<2x3xi64>, tensor<2x3xf32>, tensor<2x3xf32>, tensor<f32>) -> tensor<2x3x8xf32>
+  return
+}

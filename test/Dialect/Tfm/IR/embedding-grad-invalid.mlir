@@ -29,3 +29,11 @@ func.func @c2_result_in_bf16(%ids: tensor<3xi64>, %dy: tensor<3x2xbf16>) {
   %0 = tfm.embedding_grad %ids, %dy : (tensor<3xi64>, tensor<3x2xbf16>) -> tensor<8x2xbf16>
   return
 }
+
+// -----
+
+func.func @c3_offset_in_i32(%ids: tensor<3xi64>, %d: tensor<3x2xf32>, %o: tensor<i32>) {
+  // expected-error@+1 {{must be 0D tensor of 64-bit signless integer values, but got 'tensor<i32>'}}
+  %0 = tfm.embedding_grad %ids, %d offset %o : (tensor<3xi64>, tensor<3x2xf32>, tensor<i32>) -> tensor<4x2xf32>
+  return
+}

@@ -29,3 +29,11 @@ func.func @float_ids(%ids: tensor<3xf32>, %table: tensor<4x2xf32>) {
   %0 = tfm.embedding %ids, %table : (tensor<3xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
   return
 }
+
+// -----
+
+func.func @c4_offset_of_rank_1(%ids: tensor<3xi64>, %table: tensor<4x2xf32>, %o: tensor<1xi64>) {
+  // expected-error@+1 {{must be 0D tensor of 64-bit signless integer values, but got 'tensor<1xi64>'}}
+  %0 = tfm.embedding %ids, %table offset %o : (tensor<3xi64>, tensor<4x2xf32>, tensor<1xi64>) -> tensor<3x2xf32>
+  return
+}

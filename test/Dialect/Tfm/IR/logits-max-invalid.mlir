@@ -21,3 +21,19 @@ func.func @c1_logits_of_rank_0(%l: tensor<f32>) {
   %m = tfm.logits_max %l : (tensor<f32>) -> tensor<f32>
   return
 }
+
+// -----
+
+func.func @c2_offset_of_rank_1(%l: tensor<2x3x8xf32>, %o: tensor<1xi64>) {
+  // expected-error@+1 {{must be 0D tensor of 64-bit signless integer values, but got 'tensor<1xi64>'}}
+  %m = tfm.logits_max %l offset %o : (tensor<2x3x8xf32>, tensor<1xi64>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @c3_no_vocabulary(%l: tensor<2x3x8xf32>) {
+  // expected-error@+1 {{expects a positive vocabulary, not 0}}
+  %m = tfm.logits_max %l {vocabulary = 0 : i64} : (tensor<2x3x8xf32>) -> tensor<2x3xf32>
+  return
+}

@@ -29,3 +29,19 @@ func.func @c2_sum_in_bf16(%l: tensor<2x3x8xf32>, %y: tensor<2x3xi64>, %m: tensor
   %s, %t = tfm.logits_sum %l, %y, %m : (tensor<2x3x8xf32>, tensor<2x3xi64>, tensor<2x3xf32>) -> (tensor<2x3xbf16>, tensor<2x3xf32>)
   return
 }
+
+// -----
+
+func.func @c3_offset_in_f32(%l: tensor<2x3x8xf32>, %y: tensor<2x3xi64>, %m: tensor<2x3xf32>, %o: tensor<f32>) {
+  // expected-error@+1 {{must be 0D tensor of 64-bit signless integer values, but got 'tensor<f32>'}}
+  %s, %t = tfm.logits_sum %l, %y, %m offset %o : (tensor<2x3x8xf32>, tensor<2x3xi64>, tensor<2x3xf32>, tensor<f32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  return
+}
+
+// -----
+
+func.func @c4_negative_vocabulary(%l: tensor<2x3x8xf32>, %y: tensor<2x3xi64>, %m: tensor<2x3xf32>) {
+  // expected-error@+1 {{expects a positive vocabulary, not -1}}
+  %s, %t = tfm.logits_sum %l, %y, %m {vocabulary = -1 : i64} : (tensor<2x3x8xf32>, tensor<2x3xi64>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  return
+}

@@ -31,6 +31,12 @@ enum class RecomputeClass {
   Elementwise, ///< --rebuild=act where it saves bytes: parts of an activation, residual adds
   Movement     ///< reshapes, slices, constants: only rebuild=auto
 };
+
+/// One part of a dimension that is padded: `groups` groups of `valid` elements, each padded to `padded`, and groups of
+/// padding up to `total` (docs/distributions.md, Padding).
+struct PaddedSegment {
+  int64_t groups, valid, padded, total;
+};
 } // namespace drover::tfm
 
 #include "drover/Dialect/Tfm/IR/TfmInterfaces.h.inc"
@@ -56,6 +62,9 @@ namespace drover::tfm {
 /// The rotary/2 frequencies of RoPE in radians per position, in the f32 arithmetic of the reference
 /// implementation (Hugging Face transformers, modeling_rope_utils). `scaling` may be null.
 llvm::SmallVector<float> ropeFrequencies(int64_t rotary, float theta, RopeScalingAttr scaling);
+
+/// Sizes of `axes` in the nearest `tfm.grid` around the op; failure, without a diagnostic, where one is not in it.
+mlir::FailureOr<llvm::SmallVector<int64_t>> gridSizes(mlir::Operation *op, mlir::ArrayAttr axes);
 } // namespace drover::tfm
 
 #endif // DROVER_DIALECT_TFM_IR_TFM_H

@@ -47,6 +47,10 @@ def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegment
     (adds slope[h] * j). A row in which nothing takes part gives zero, and log_sum_exp -inf.
     Softmax in f32 (f64 for f64).
 
+    Where the queries are a part of the sequence that is not a contiguous one, `query_index` says
+    where in the keys' sequence each stands: query i is at i' = query_index[i], at least 0 and below
+    T, for `causal` and `window`, and its document is documents[b, i'].
+
     C1: num_kv_heads divides num_heads.
     C2: num_heads divides the last size of `query`; num_kv_heads those of `key` and `value`; query and
         key have the same head size D.
@@ -54,17 +58,19 @@ def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegment
     C4: the result is [B, S, num_heads * E], log_sum_exp [B, num_heads, S] in f32 (f64 for f64).
     C5: `mask` has rank 4, [B or 1, num_heads or 1, S or 1, T].
     C6: `key_mask` is [B, T] or [1, T].
-    C7: `documents` is [B, S] and S = T.
+    C7: `documents` is [B, T], and S = T where `query_index` is absent.
     C8: `window`, `softcap` are positive; `alibi_slopes` has num_heads elements.
+    C9: `query_index` is tensor<Sxi64>, and `causal` is not bottom_right where it is given.
 
     Example:
     ```mlir
     %o, %lse = tfm.attention %q, %k, %v causal top_left {num_heads = 8 : i64, num_kv_heads = 2 : i64, scale = 0.125 : f64} : (tensor<2x8x64xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>) -> (tensor<2x8x64xf32>, tensor<2x8x8xf32>)
+    %p, %l = tfm.attention %half, %k, %v query_index %i causal top_left {num_heads = 8 : i64, num_kv_heads = 2 : i64, scale = 0.125 : f64} : (tensor<2x4x64xf32>, tensor<2x8x16xf32>, tensor<2x8x16xf32>, tensor<4xi64>) -> (tensor<2x4x64xf32>, tensor<2x8x4xf32>)
     ```
   }];
   let arguments = (ins Tfm_FloatTensor:$query, Tfm_FloatTensor:$key, Tfm_FloatTensor:$value,
                        Optional<Tfm_MaskTensor>:$mask, Optional<Tfm_KeyMaskTensor>:$key_mask,
-                       Optional<Tfm_IdTensor>:$documents,
+                       Optional<Tfm_IdTensor>:$documents, Optional<Tfm_IndexVector>:$query_index,
                        I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale,
                        DefaultValuedAttr<Tfm_CausalKind, "::drover::tfm::CausalKind::None">:$causal,
                        OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
@@ -72,7 +78,7 @@ def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegment
   let results = (outs Tfm_FloatTensor:$result, Tfm_FloatTensor:$log_sum_exp);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` $mask^)? (`key_mask` $key_mask^)? (`documents` $documents^)?
-    (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+    (`query_index` $query_index^)? (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
@@ -100,7 +106,7 @@ def Tfm_AttentionGradOp : Tfm_Op<"attention_grad", [AttrSizedOperandSegments]> {
   let arguments = (ins Tfm_FloatTensor:$query, Tfm_FloatTensor:$key, Tfm_FloatTensor:$value,
                        Tfm_FloatTensor:$result, Tfm_FloatTensor:$log_sum_exp, Tfm_FloatTensor:$gradient,
                        Optional<Tfm_MaskTensor>:$mask, Optional<Tfm_KeyMaskTensor>:$key_mask,
-                       Optional<Tfm_IdTensor>:$documents,
+                       Optional<Tfm_IdTensor>:$documents, Optional<Tfm_IndexVector>:$query_index,
                        I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale,
                        DefaultValuedAttr<Tfm_CausalKind, "::drover::tfm::CausalKind::None">:$causal,
                        OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
@@ -109,7 +115,7 @@ def Tfm_AttentionGradOp : Tfm_Op<"attention_grad", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $result `,` $log_sum_exp `,` $gradient
     (`mask` $mask^)? (`key_mask` $key_mask^)? (`documents` $documents^)?
-    (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
+    (`query_index` $query_index^)? (`causal` $causal^)? attr-dict `:` functional-type(operands, results)
   }];
 }
 

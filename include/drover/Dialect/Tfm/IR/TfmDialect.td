@@ -34,6 +34,9 @@ def Tfm_Dialect : Dialect {
     /// Result attribute: the name of a model output.
     static constexpr ::llvm::StringLiteral kOutputAttr = "tfm.output";
 
+    /// Module attribute: sizes of the axes of the grid of ranks, {tp = 4, cp = 2, ..} (docs/distributions.md).
+    static constexpr ::llvm::StringLiteral kGridAttr = "tfm.grid";
+
     // The microbatch program, docs/body-abi.md.
     /// Function attribute: the phase of a body, "forward", "backward", "update" or "norm".
     static constexpr ::llvm::StringLiteral kBodyAttr = "tfm.body";

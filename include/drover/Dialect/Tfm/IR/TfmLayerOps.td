@@ -8,38 +8,44 @@
 def Tfm_EmbeddingOp : Tfm_DifferentiableOp<"embedding"> {
   let summary = "rows of a table by id";
   let description = [{
-    result[.., :] = table[ids[..], :].
+    result[.., :] = table[ids[..], :]. With `offset` the table is rows offset, offset + 1, .. of a
+    longer one: row ids[..] - offset, zero where the table does not have it.
 
     C1: `table` has rank 2, [V, H].
     C2: the result has the shape of `ids` with H appended.
     C3: `table` and result have the same element type.
+    C4: `offset` is tensor<i64>.
 
     Example:
     ```mlir
     %0 = tfm.embedding %ids, %table : (tensor<2x8xi64>, tensor<256x64xf32>) -> tensor<2x8x64xf32>
+    %1 = tfm.embedding %ids, %table offset %first : (tensor<2x8xi64>, tensor<256x64xf32>, tensor<i64>) -> tensor<2x8x64xf32>
     ```
   }];
-  let arguments = (ins Tfm_IdTensor:$ids, Tfm_FloatTensor:$table);
+  let arguments = (ins Tfm_IdTensor:$ids, Tfm_FloatTensor:$table, Optional<Tfm_Offset>:$offset);
   let results = (outs Tfm_FloatTensor:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$ids `,` $table (`offset` $offset^)? attr-dict `:` functional-type(operands, results)";
 }
 
 def Tfm_EmbeddingGradOp : Tfm_Op<"embedding_grad"> {
   let summary = "gradient of an embedding table";
   let description = [{
     result[v, :] = sum over the positions p with ids[p] = v of gradient[p, :], in position order, in f32.
+    With `offset` those with ids[p] - offset = v.
 
     C1: `gradient` has the shape of `ids` with H appended.
     C2: the result is [V, H] in f32.
+    C3: `offset` is tensor<i64>.
 
     Example:
     ```mlir
     %0 = tfm.embedding_grad %ids, %dy : (tensor<2x8xi64>, tensor<2x8x64xf32>) -> tensor<256x64xf32>
+    %1 = tfm.embedding_grad %ids, %dy offset %first : (tensor<2x8xi64>, tensor<2x8x64xf32>, tensor<i64>) -> tensor<256x64xf32>
     ```
   }];
-  let arguments = (ins Tfm_IdTensor:$ids, Tfm_FloatTensor:$gradient);
+  let arguments = (ins Tfm_IdTensor:$ids, Tfm_FloatTensor:$gradient, Optional<Tfm_Offset>:$offset);
   let results = (outs Tfm_F32Tensor:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$ids `,` $gradient (`offset` $offset^)? attr-dict `:` functional-type(operands, results)";
 }
 
 //===----------------------------------------------------------------------===//

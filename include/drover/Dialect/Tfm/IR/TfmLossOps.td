@@ -3,40 +3,54 @@
 
 // Cross-entropy is three forward ops, because over a sharded vocabulary a maximum and a sum are
 // reduced between them, and one rule cannot hold collectives inside (docs/tfm.md).
+// Where the vocabulary is sharded, `offset` is the first of a rank's columns, and columns v with
+// offset + v >= `vocabulary` are padding.
 
 def Tfm_LogitsMaxOp : Tfm_Op<"logits_max", [Tfm_Recompute]> {
   let summary = "row maximum of the logits";
   let description = [{
-    maximum[b, s] = max over v of logits[b, s, v].
+    maximum[b, s] = max over v of logits[b, s, v]. Columns of padding take no part; -inf where all
+    are.
 
     C1: the result has the shape of `logits` without its last size, in f32 (f64 for f64).
+    C2: `offset` is tensor<i64>.
+    C3: `vocabulary` is positive.
 
     Example:
     ```mlir
     %m = tfm.logits_max %logits : (tensor<2x8x256xf32>) -> tensor<2x8xf32>
+    %n = tfm.logits_max %part offset %first {vocabulary = 257 : i64} : (tensor<2x8x65xf32>, tensor<i64>) -> tensor<2x8xf32>
     ```
   }];
-  let arguments = (ins Tfm_FloatTensor:$logits);
+  let arguments = (ins Tfm_FloatTensor:$logits, Optional<Tfm_Offset>:$offset, OptionalAttr<I64Attr>:$vocabulary);
   let results = (outs Tfm_FloatTensor:$maximum);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$logits (`offset` $offset^)? attr-dict `:` functional-type(operands, results)";
 }
 
 def Tfm_LogitsSumOp : Tfm_Op<"logits_sum", [Tfm_Recompute]> {
   let summary = "row sum of exponentials and the label's logit";
   let description = [{
     sum[b, s] = sum over v of exp(logits[b, s, v] - maximum[b, s]); target[b, s] =
-    logits[b, s, labels[b, s]], 0 where the label does not count (is negative).
+    logits[b, s, labels[b, s] - offset], 0 where the label does not count (is negative) or is none of
+    the columns of `logits`, which only `offset` allows. Columns of padding take no part.
 
     C1: `labels` and `maximum` have the shape of `logits` without its last size, as have the results.
+    C2: `maximum`, `sum` and `target` are f32 (f64 for f64).
+    C3: `offset` is tensor<i64>.
+    C4: `vocabulary` is positive.
 
     Example:
     ```mlir
     %s, %t = tfm.logits_sum %logits, %labels, %m : (tensor<2x8x256xf32>, tensor<2x8xi64>, tensor<2x8xf32>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
+    %u, %v = tfm.logits_sum %part, %labels, %m offset %first {vocabulary = 257 : i64} : (tensor<2x8x65xf32>, tensor<2x8xi64>, tensor<2x8xf32>, tensor<i64>) -> (tensor<2x8xf32>, tensor<2x8xf32>)
     ```
   }];
-  let arguments = (ins Tfm_FloatTensor:$logits, Tfm_IdTensor:$labels, Tfm_FloatTensor:$maximum);
+  let arguments = (ins Tfm_FloatTensor:$logits, Tfm_IdTensor:$labels, Tfm_FloatTensor:$maximum,
+                       Optional<Tfm_Offset>:$offset, OptionalAttr<I64Attr>:$vocabulary);
   let results = (outs Tfm_FloatTensor:$sum, Tfm_FloatTensor:$target);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $logits `,` $labels `,` $maximum (`offset` $offset^)? attr-dict `:` functional-type(operands, results)
+  }];
 }
 
 def Tfm_CrossEntropyOp : Tfm_Op<"cross_entropy", [Tfm_Recompute]> {
@@ -61,20 +75,29 @@ def Tfm_CrossEntropyOp : Tfm_Op<"cross_entropy", [Tfm_Recompute]> {
 def Tfm_CrossEntropyGradOp : Tfm_Op<"cross_entropy_grad"> {
   let summary = "gradient of the logits";
   let description = [{
-    result[b, s, v] = seed * (exp(logits - maximum) / sum - [v = label]) where the label counts, else
-    0. `seed` is 1 / (number of labels of the global batch that count).
+    result[b, s, v] = seed * (exp(logits - maximum) / sum - [offset + v = label]) where the label
+    counts and the column is no padding, else 0. `seed` is 1 / (number of labels of the global batch
+    that count).
 
-    C1: the shapes of `tfm.logits_sum`; `seed` is tensor<f32> (f64 for f64); the result has the shape of `logits`.
+    C1: the shapes of `tfm.logits_sum`; the result has the shape of `logits`.
+    C2: `seed` is tensor<f32> (f64 for f64).
+    C3: `offset` is tensor<i64>.
+    C4: `vocabulary` is positive.
 
     Example:
     ```mlir
     %d = tfm.cross_entropy_grad %logits, %labels, %m, %s, %seed : (tensor<2x8x256xf32>, tensor<2x8xi64>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<f32>) -> tensor<2x8x256xf32>
+    %e = tfm.cross_entropy_grad %part, %labels, %m, %s, %seed offset %first {vocabulary = 257 : i64} : (tensor<2x8x65xf32>, tensor<2x8xi64>, tensor<2x8xf32>, tensor<2x8xf32>, tensor<f32>, tensor<i64>) -> tensor<2x8x65xf32>
     ```
   }];
   let arguments = (ins Tfm_FloatTensor:$logits, Tfm_IdTensor:$labels, Tfm_FloatTensor:$maximum,
-                       Tfm_FloatTensor:$sum, Tfm_FloatTensor:$seed);
+                       Tfm_FloatTensor:$sum, Tfm_FloatTensor:$seed, Optional<Tfm_Offset>:$offset,
+                       OptionalAttr<I64Attr>:$vocabulary);
   let results = (outs Tfm_FloatTensor:$result);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $logits `,` $labels `,` $maximum `,` $sum `,` $seed (`offset` $offset^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
 }
 
 //===----------------------------------------------------------------------===//

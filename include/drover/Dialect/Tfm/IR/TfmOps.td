@@ -28,10 +28,14 @@ def Tfm_IdTensor : RankedTensorOf<[I32, I64]>;
 def Tfm_MaskTensor : RankedTensorOf<[I1, F32, BF16, F16, F64]>;
 def Tfm_KeyMaskTensor : RankedTensorOf<[I1, I8, I32, I64]>;
 def Tfm_AnyTensor : RankedTensorOf<[AnyType]>;
+def Tfm_IndexVector : 1DTensorOf<[I64]>;
+// A rank's first row or column of a dimension.
+def Tfm_Offset : 0DTensorOf<[I64]>;
 
 include "drover/Dialect/Tfm/IR/TfmLayerOps.td"
 include "drover/Dialect/Tfm/IR/TfmAttentionOps.td"
 include "drover/Dialect/Tfm/IR/TfmLossOps.td"
+include "drover/Dialect/Tfm/IR/TfmRankOps.td"
 include "drover/Dialect/Tfm/IR/TfmStructuralOps.td"
 
 #endif // DROVER_DIALECT_TFM_IR_TFMOPS

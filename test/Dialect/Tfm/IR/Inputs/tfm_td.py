@@ -43,6 +43,10 @@ def example_lines(description):
     return [line.strip() for line in block.group(1).splitlines() if line.strip()] if block else []
 
 
+# What the ops that know the rank look up.
+GRID = "tfm.grid = {tp = 4, cp = 2}"
+
+
 def function_of(name, line):
     """A function around one op: its operands become arguments, typed by the op's signature."""
     operation = line.split("=", 1)[1]
@@ -56,7 +60,7 @@ def function_of(name, line):
         arguments.setdefault(operand, kind)
     assert len(operands) == len(types) or not operands, f"{name}: {operands} against {types}"
     listed = ", ".join(f"{operand}: {kind}" for operand, kind in arguments.items())
-    return f"func.func @{name}({listed}) {{\n  {line}\n  return\n}}\n"
+    return f"func.func @{name}({listed}) attributes {{{GRID}}} {{\n  {line}\n  return\n}}\n"
 
 
 SIZES = ["0", "1", "2", "3", "8", "?", "4611686018427387904", "9223372036854775807"]
