@@ -168,12 +168,12 @@ void ToyProgram::addBatch(const ToyOptions &options, int64_t globalBatch, std::s
     add(DROVER_NORM, 0, 0, 0);
     add(DROVER_UPDATE, 0, 0, 0);
   }
+  std::string binding = concat("[1, ", parameter, ", 9, ", scalar, ", 0, ", input, ", 8, ", scratch, ", 3, ", stash,
+                               ", 13, ", output, "]");
   json += concat(json.empty() ? "" : ", ", "{\"global_batch\": ", globalBatch, ", \"microbatches\": ", microbatches,
-                 ", \"first_action\": ", first, ", \"num_actions\": ", int64_t(actions.size()) - first,
+                 ", \"stages\": [{\"first_action\": ", first, ", \"num_actions\": ", int64_t(actions.size()) - first,
                  ", \"arena_bytes\": ", next, ", \"waits\": [], \"memory\": {\"parameters\": ", bucketElements * 4,
-                 ", \"stash\": ", stashBytes, "}, \"buckets\": [{", bucket, "}], \"bindings\": [{", bucket,
-                 ", \"scalar\": ", scalar, ", \"input\": ", input, ", \"scratch\": ", scratch, ", \"stash\": ", stash,
-                 ", \"output\": ", output, "}]}");
+                 ", \"stash\": ", stashBytes, "}, \"buckets\": [{", bucket, "}], \"bindings\": [", binding, "]}]}");
 }
 
 static std::string inputsJson(const ToyOptions &options) {
@@ -206,12 +206,13 @@ ToyProgram::ToyProgram(const ToyOptions &options) {
                                      options.freezeBias ? "" : ", [2, 64]", "]}");
   auto source = [](const std::string &json) { return json.empty() ? "" : ", \"source\": " + json; };
   metadata = concat(
-      "{\"format\": 1, \"task\": \"", options.forward ? "forward" : "train", "\", \"compute_dtype\": \"",
-      options.bfloat ? "bf16" : "f32", "\", \"plan\": {\"tp\": 1, \"cp\": 1, \"pp\": 1, \"dp\": 1, \"optimizer\": \"",
-      options.sgd ? "sgd" : "adamw", "\", \"mask\": \"", options.mask, "\"}, \"model\": {\"file\": \"",
-      options.modelFile, "\", \"sha256\": \"", options.modelSha256, "\", \"kind\": \"onnx\"}, ",
-      "\"tokens_per_microbatch\": ", rows, ", \"flops_per_token\": 100, \"vocabulary\": ", vocabulary,
-      ", \"inputs\": [", inputsJson(options), "], \"input_bytes\": ", inputBytes, ", \"outputs\": [",
+      "{\"format\": 2, \"grid\": {\"tp\": 1, \"cp\": 1, \"pp\": 1, \"dp\": 1}, \"task\": \"",
+      options.forward ? "forward" : "train", "\", \"compute_dtype\": \"", options.bfloat ? "bf16" : "f32",
+      "\", \"plan\": {\"tp\": 1, \"cp\": 1, \"pp\": 1, \"dp\": 1, \"optimizer\": \"", options.sgd ? "sgd" : "adamw",
+      "\", \"mask\": \"", options.mask, "\"}, \"model\": {\"file\": \"", options.modelFile, "\", \"sha256\": \"",
+      options.modelSha256, "\", \"kind\": \"onnx\"}, ", "\"tokens_per_microbatch\": ", rows,
+      ", \"flops_per_token\": 100, \"vocabulary\": ", vocabulary, ", \"inputs\": [", inputsJson(options),
+      "], \"input_bytes\": ", inputBytes, ", \"outputs\": [",
       options.forward ? "{\"name\": \"logits\", \"dtype\": \"f32\", \"shape\": [2, 4, 7], \"offset\": 0}" : "",
       "], \"output_bytes\": ", stashBytes,
       ", \"parameters\": [{\"name\": \"model.table.weight\", \"shape\": [7, 7], \"bucket\": 0, \"offset\": 0, "
@@ -221,14 +222,18 @@ ToyProgram::ToyProgram(const ToyOptions &options) {
       "}, {\"name\": \"model.bias\", \"shape\": [7], \"bucket\": 0, \"offset\": 64, \"decay\": false, \"frozen\": ",
       options.freezeBias ? "true" : "false", ", \"init\": {\"kind\": \"constant\", \"value\": 0.25}",
       source(options.biasSource), "}], \"buckets\": [{\"elements\": ", bucketElements,
-      ", \"decay_elements\": ", decayElements,
-      ", \"trainable_elements\": ", options.freezeBias ? decayElements : bucketElements,
-      ", \"chunk\": 0}], \"bodies\": [{\"name\": \"logits\", \"index\": 0}, {\"name\": \"loss\", \"index\": 1, "
+      ", \"chunks\": [0], \"sections\": [{\"first\": 0, \"elements\": ", decayElements,
+      ", \"decay\": true, \"trainable\": true}, {\"first\": ", decayElements,
+      ", \"elements\": ", bucketElements - decayElements,
+      ", \"decay\": false, \"trainable\": ", options.freezeBias ? "false" : "true",
+      "}]}], \"bodies\": [{\"name\": \"logits\", \"index\": 0}, {\"name\": \"loss\", \"index\": 1, "
       "\"workspace_bytes\": 64}, {\"name\": \"backward\", \"index\": 2}, {\"name\": \"update\", \"index\": 3}, "
       "{\"name\": \"norm\", \"index\": 4}, {\"name\": \"cast\", \"index\": 5}], ",
       options.forward ? "" : "\"update_body\": 3, \"norm_body\": 4, ",
-      "\"cast_body\": ", options.bfloat && !options.forward ? 5 : -1, ", \"chunks\": [{\"phases\": [{\"calls\": [",
-      forwardCalls, "]}, {\"calls\": [", options.forward ? "" : backwardCalls, "]}]}], \"batches\": [", batches, "]}");
+      "\"cast_body\": ", options.bfloat && !options.forward ? 5 : -1,
+      ", \"chunks\": [{\"bucket\": 0, \"bytes\": {\"stash\": ", stashBytes, ", \"scratch\": [", stashBytes,
+      "]}, \"phases\": [{\"calls\": [", forwardCalls, "]}, {\"calls\": [", options.forward ? "" : backwardCalls,
+      "]}]}], \"batches\": [", batches, "]}");
   bodies = {options.bfloat ? logitsBody<uint16_t> : logitsBody<float>,
             lossBody,
             options.freezeBias ? backwardBody<false> : backwardBody<true>,

@@ -3,71 +3,107 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/rt/error.h"
+#include "drover/rt/parameter_layout.h"
 #include "drover/rt/parameter_store.h"
 #include "drover/rt/philox.h"
+#include "drover/rt/safetensors.h"
 #include "drover/rt/sha256.h"
 #include "drover/rt/text.h"
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 namespace drover::rt {
 
-/// Puts f32 values where the parameter lives, elements [first, first + count).
-static void store(const ParameterMemory &memory, const ParameterInfo &parameter, int64_t first, int64_t count,
-                  const float *values) {
-  int64_t width = byteSize(memory.dtype);
-  uint8_t *target = memory.buckets[parameter.bucket] + (parameter.offset + first) * width;
+static constexpr int64_t blockElements = 1 << 16;
+
+namespace {
+/// Values of a parameter by their place in the model's tensor.
+using ValueSource = std::function<void(int64_t first, int64_t count, float *values)>;
+
+/// Puts a rank's part of the parameters where it lives.
+class ParameterFiller {
+public:
+  ParameterFiller(const Program &program, const Coordinates &place, const ParameterMemory &memory)
+      : program(program), place(place), memory(memory), block(static_cast<size_t>(blockElements)) {}
+
+  void fill(const ParameterInfo &parameter, const ValueSource &source);
+
+private:
+  void store(uint8_t *target, int64_t count) const;
+
+  const Program &program;
+  const Coordinates &place;
+  const ParameterMemory &memory;
+  std::vector<float> block;
+};
+} // namespace
+
+/// Stores the block's values in the type of the memory.
+void ParameterFiller::store(uint8_t *target, int64_t count) const {
   if (memory.dtype == DROVER_F32) {
-    std::memcpy(target, values, size_t(count) * 4);
+    std::memcpy(target, block.data(), size_t(count) * 4);
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits = floatToBfloat(values[i]);
+    uint16_t bits = floatToBfloat(block[size_t(i)]);
     std::memcpy(target + 2 * i, &bits, 2);
   }
 }
 
-static constexpr int64_t blockElements = 1 << 16;
-
-static void initializeRandomly(const Program &program, uint64_t seed, const ParameterMemory &memory) {
-  std::vector<float> block(static_cast<size_t>(blockElements));
-  for (const ParameterInfo &parameter : program.parameters) {
-    for (int64_t first = 0; first < parameter.elements; first += blockElements) {
-      int64_t count = std::min(blockElements, parameter.elements - first);
-      if (parameter.normal)
-        fillNormal(seed, parameter.name, parameter.initValue, first, count, block.data());
+void ParameterFiller::fill(const ParameterInfo &parameter, const ValueSource &source) {
+  const BucketMemory &bucket = memory.buckets[size_t(parameter.bucket)];
+  ElementRange own = bucket.range.intersect({parameter.offset, parameter.localElements});
+  if (!bucket.data || own.elements == 0)
+    return;
+  TensorLayout layout(program.grid, place, parameter.shape, parameter.localShape, parameter.cuts);
+  int64_t width = byteSize(memory.dtype);
+  layout.forEachRun(own.first - parameter.offset, own.elements, [&](int64_t local, int64_t global, int64_t length) {
+    uint8_t *target = bucket.data + (parameter.offset + local - bucket.range.first) * width;
+    for (int64_t done = 0; done < length; done += blockElements) {
+      int64_t count = std::min(blockElements, length - done);
+      if (global < 0)
+        std::fill_n(block.begin(), count, 0.0f);
       else
-        std::fill_n(block.begin(), count, float(parameter.initValue));
-      store(memory, parameter, first, count, block.data());
+        source(global + done, count, block.data());
+      store(target + done * width, count);
     }
-  }
+  });
 }
 
-/// Stores values from a file that has them in the parameter's own orientation.
-static void storeStraight(const uint8_t *data, DType dtype, float plus, const ParameterInfo &parameter,
-                          const ParameterMemory &memory) {
-  std::vector<float> block(static_cast<size_t>(blockElements));
-  for (int64_t first = 0; first < parameter.elements; first += blockElements) {
-    int64_t count = std::min(blockElements, parameter.elements - first);
-    toFloat(data + first * byteSize(dtype), dtype, count, block.data());
+static void initializeRandomly(const Program &program, uint64_t seed, ParameterFiller &filler) {
+  for (const ParameterInfo &parameter : program.parameters)
+    filler.fill(parameter, [&](int64_t first, int64_t count, float *values) {
+      if (parameter.normal)
+        fillNormal(seed, parameter.name, parameter.initValue, first, count, values);
+      else
+        std::fill_n(values, count, float(parameter.initValue));
+    });
+}
+
+/// Values from a file that has them in the parameter's own orientation.
+static ValueSource straightSource(const uint8_t *data, DType dtype, float plus) {
+  return [=](int64_t first, int64_t count, float *values) {
+    toFloat(data + first * byteSize(dtype), dtype, count, values);
     if (plus != 0)
       for (int64_t i = 0; i < count; ++i)
-        block[i] -= plus;
-    store(memory, parameter, first, count, block.data());
-  }
+        values[i] -= plus;
+  };
 }
 
-/// Stores values from a file whose rows are the parameter's columns, a band of columns at a time.
-static void storeTransposed(const uint8_t *data, DType dtype, float plus, const ParameterInfo &parameter,
-                            const ParameterMemory &memory) {
-  int64_t rows = parameter.shape[0], columns = parameter.shape[1];
-  std::vector<float> values(static_cast<size_t>(parameter.elements)), fileRow(static_cast<size_t>(rows));
-  for (int64_t column = 0; column < columns; ++column) {
-    toFloat(data + column * rows * byteSize(dtype), dtype, rows, fileRow.data());
-    for (int64_t row = 0; row < rows; ++row)
-      values[row * columns + column] = fileRow[row] - plus;
-  }
-  store(memory, parameter, 0, parameter.elements, values.data());
+/// Values from a file whose rows are the parameter's columns.
+static ValueSource transposedSource(const uint8_t *data, DType dtype, float plus, const std::vector<int64_t> &shape) {
+  return [data, dtype, plus, rows = shape[0], columns = shape[1]](int64_t first, int64_t count, float *values) {
+    int64_t row = first / columns, column = first % columns;
+    for (int64_t i = 0; i < count; ++i) {
+      toFloat(data + (column * rows + row) * byteSize(dtype), dtype, 1, values + i);
+      values[i] -= plus;
+      if (++column == columns) {
+        column = 0;
+        ++row;
+      }
+    }
+  };
 }
 
 //===----------------------------------------------------------------------===//
@@ -79,12 +115,12 @@ static std::string folderOf(const std::string &path) {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
-static void initializeFromModel(const Program &program, const std::string &moved, const ParameterMemory &memory) {
+static void initializeFromModel(const Program &program, const InitOptions &options, ParameterFiller &filler) {
   for (const ParameterInfo &parameter : program.parameters)
     if (!parameter.source)
       fail("--init=model: the model that was compiled has no weights (parameter '", parameter.name,
            "' has no source), expected --init=random, FILE.safetensors or INDEX.json");
-  const std::string &path = moved.empty() ? program.modelFile : moved;
+  const std::string &path = options.model.empty() ? program.modelFile : options.model;
   std::map<std::string, std::unique_ptr<MappedFile>> files;
   auto open = [&](const std::string &name) -> const MappedFile & {
     std::unique_ptr<MappedFile> &file = files[name];
@@ -98,7 +134,7 @@ static void initializeFromModel(const Program &program, const std::string &moved
   } catch (const Error &error) {
     fail(error.what(), "; where the model file has moved, give --model=PATH");
   }
-  if (!program.modelSha256.empty() && sha256(model->data(), model->size()) != program.modelSha256)
+  if (options.checkModel && !program.modelSha256.empty() && sha256(model->data(), model->size()) != program.modelSha256)
     fail(path, ": not the file that the program was compiled from (its SHA-256 differs)");
   std::string ownName = program.modelFile.substr(folderOf(program.modelFile).size());
   for (const ParameterInfo &parameter : program.parameters) {
@@ -109,10 +145,9 @@ static void initializeFromModel(const Program &program, const std::string &moved
       fail(file.path(), ": parameter '", parameter.name, "' needs ", needed, " bytes at ", source.offset,
            ", the file has ", file.size());
     const uint8_t *data = file.data() + source.offset;
-    if (source.transposed && parameter.shape.size() == 2)
-      storeTransposed(data, source.dtype, float(source.plus), parameter, memory);
-    else
-      storeStraight(data, source.dtype, float(source.plus), parameter, memory);
+    filler.fill(parameter, source.transposed && parameter.shape.size() == 2
+                               ? transposedSource(data, source.dtype, float(source.plus), parameter.shape)
+                               : straightSource(data, source.dtype, float(source.plus)));
   }
 }
 
@@ -127,7 +162,7 @@ public:
   CheckpointReader(const Program &program, const TensorFiles &files) : program(program), files(files) {}
 
   void match();
-  void store(const ParameterMemory &memory) const;
+  void store(ParameterFiller &filler) const;
 
 private:
   const StoredTensor *find(const std::string &name);
@@ -211,12 +246,14 @@ void CheckpointReader::match() {
     fail(files.path(), ": does not fit the model's parameters: ", faults);
 }
 
-void CheckpointReader::store(const ParameterMemory &memory) const {
+void CheckpointReader::store(ParameterFiller &filler) const {
   for (size_t i = 0; i < sources.size(); ++i)
-    storeStraight(sources[i]->data, *storedDType(sources[i]->dtype), 0, program.parameters[i], memory);
+    filler.fill(program.parameters[i], straightSource(sources[i]->data, *storedDType(sources[i]->dtype), 0));
 }
 
-void initializeParameters(const Program &program, const InitOptions &options, const ParameterMemory &memory) {
+void initializeParameters(const Program &program, const Coordinates &place, const InitOptions &options,
+                          const ParameterMemory &memory) {
+  ParameterFiller filler(program, place, memory);
   std::string source = options.source;
   if (source.empty()) {
     bool hasWeights = !program.parameters.empty() &&
@@ -227,24 +264,15 @@ void initializeParameters(const Program &program, const InitOptions &options, co
   if (!options.model.empty() && source != "model")
     fail("--model=", options.model, ": expected --init=model with it");
   if (source == "random")
-    return initializeRandomly(program, options.seed, memory);
+    return initializeRandomly(program, options.seed, filler);
   if (source == "model")
-    return initializeFromModel(program, options.model, memory);
+    return initializeFromModel(program, options, filler);
   if (!endsWith(source, ".safetensors") && !endsWith(source, ".json"))
     fail("--init=", source, ": expected model, random, FILE.safetensors or INDEX.json");
   TensorFiles files(source);
   CheckpointReader reader(program, files);
   reader.match();
-  reader.store(memory);
-}
-
-std::vector<TensorToStore> listParameters(const Program &program, const std::vector<const float *> &buckets,
-                                          bool frozen) {
-  std::vector<TensorToStore> tensors;
-  for (const ParameterInfo &parameter : program.parameters)
-    if (frozen || !parameter.frozen)
-      tensors.push_back({parameter.name, DROVER_F32, parameter.shape, buckets[parameter.bucket] + parameter.offset});
-  return tensors;
+  reader.store(filler);
 }
 
 } // namespace drover::rt

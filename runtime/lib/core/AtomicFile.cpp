@@ -45,6 +45,12 @@ void AtomicFile::write(const void *data, uint64_t bytes) {
   }
 }
 
+void AtomicFile::writeAt(uint64_t offset, const void *data, uint64_t bytes) {
+  if (::lseek(descriptor, off_t(offset), SEEK_SET) < 0)
+    failed("seek in");
+  write(data, bytes);
+}
+
 void AtomicFile::commit() {
   mode_t mask = ::umask(0);
   ::umask(mask);

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "drover/rt/executable.h"
 #include "drover/rt/error.h"
+#include "drover/rt/text.h"
 #include <algorithm>
 #include <cstdio>
 #include <new>
@@ -11,18 +12,51 @@
 
 namespace drover::rt {
 
-int threadsOf(int64_t asked, int64_t ranks) {
-  if (asked > 0)
-    return int(std::min<int64_t>(asked, 4096));
+/// As asked for, else the cores that this process may use over its ranks.
+static int threadsOf(const RunOptions &options, const World &world) {
+  if (options.threads > 0)
+    return int(std::min<int64_t>(options.threads, 4096));
   cpu_set_t cores;
   CPU_ZERO(&cores);
   int count = ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-  return int(std::max<int64_t>(1, count / ranks));
+  return std::max(1, count / world.size());
 }
 
-void checkRanks(int64_t asked, int64_t compiled) {
-  if (asked && asked != compiled)
-    fail("--ranks=", asked, ": the program was compiled for ", compiled, " (TP*CP*PP*DP)");
+static std::string recorderPath(const RunOptions &options, const World &world) {
+  if (options.flightRecorder.empty())
+    return fileOfRank("flight_recorder.json", world.rank());
+  return world.size() == 1 ? options.flightRecorder : fileOfRank(options.flightRecorder, world.rank());
+}
+
+RankSetup::RankSetup(const Program &program, const RunOptions &options, World &world)
+    : rank(program, world), pool(threadsOf(options, world)),
+      recorder(program.hash, world.rank(), recorderPath(options, world)),
+      trace(options.trace.empty() ? nullptr : std::make_unique<TraceWriter>(options.trace, rank)),
+      operations(recorder, trace.get()), interpreter(rank, &pool, recorder, trace.get()) {
+  world.setObserver(&operations);
+}
+
+RankSetup::~RankSetup() { rank.world.setObserver(nullptr); }
+
+void RankSetup::setTracing(bool on) {
+  interpreter.setTracing(on && trace);
+  operations.setTracing(on);
+}
+
+void RankSetup::guarded(const std::function<void()> &work) {
+  recorder.install();
+  try {
+    work();
+  } catch (const Error &error) {
+    bool dumped = recorder.dump("error");
+    fail(error.what(), dumped ? "; last actions in " + recorder.file() : "");
+  }
+}
+
+void runOnRanks(const Program &program, const RunOptions &options, const std::function<void(World &)> &rank) {
+  WorldChoice choice =
+      chooseWorld(findLauncher(processEnvironment()), program.grid.ranks(), options.ranks, options.backend);
+  runRanks(choice, options.deadlines, rank);
 }
 
 static int runTask(const drover_program &embedded, const std::string &name, const std::vector<std::string> &arguments) {

@@ -5,15 +5,12 @@
 #include "drover/rt/batch_loader.h"
 #include "drover/rt/error.h"
 #include "drover/rt/executable.h"
-#include "drover/rt/interpreter.h"
 #include "drover/rt/memory_report.h"
 #include "drover/rt/npy.h"
-#include "drover/rt/parameter_store.h"
+#include "drover/rt/parameter_layout.h"
 #include "drover/rt/text.h"
-#include "drover/rt/thread_pool.h"
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 
 namespace drover::rt {
 
@@ -25,31 +22,27 @@ static std::string namesOf(const std::vector<TensorInfo> &tensors) {
 }
 
 /// An input that was not given: masks are ones and positions count up, as the loader has them in training.
-static void fillDefault(const TensorInfo &input, uint8_t *target) {
+static void fillDefault(const Program &program, const Coordinates &place, const TensorInfo &input, uint8_t *target) {
   if (input.role == "mask" || input.fill == "ones")
     fillOnes(input, target);
   else if (input.role == "positions" || input.fill == "arange")
-    fillCounting(input, target);
+    fillCounting(program, place, input, target);
   else if (input.fill == "zeros")
     std::memset(target, 0, size_t(input.bytes()));
   else
     fail("input '", input.name, "' has no values, expected --input ", input.name, "=FILE.npy of shape ",
-         formatShape(input.shape));
+         formatShape(globalShape(program.grid, input.shape, input.cuts)));
 }
 
-static void readInputs(const Program &program, const ForwardOptions &options, uint8_t *slot) {
+static void readInputs(const Program &program, const Coordinates &place, const ForwardOptions &options, uint8_t *slot) {
   for (const TensorInfo &input : program.inputs) {
     auto given = std::find_if(options.inputs.begin(), options.inputs.end(),
                               [&](const auto &file) { return file.first == input.name; });
     if (given == options.inputs.end()) {
-      fillDefault(input, slot + input.offset);
+      fillDefault(program, place, input, slot + input.offset);
       continue;
     }
-    NpyFile file(given->second);
-    if (file.shape() != input.shape)
-      fail(given->second, ": shape ", formatShape(file.shape()), ", input '", input.name, "' expects ",
-           formatShape(input.shape));
-    file.read(input.dtype, slot + input.offset);
+    copyPart(program, place, input, NpyFile(given->second), slot + input.offset);
   }
 }
 
@@ -81,48 +74,96 @@ static void checkTokens(const Program &program, const uint8_t *slot) {
   }
 }
 
-static void writeOutputs(const Program &program, const std::string &folder, const uint8_t *slot) {
-  std::error_code code;
-  std::filesystem::create_directories(folder, code);
-  if (code)
-    fail(folder, ": cannot create the folder: ", code.message());
-  for (const TensorInfo &output : program.outputs) {
-    std::string name = output.name;
-    std::replace(name.begin(), name.end(), '/', '_');
-    writeNpy(folder + "/" + name + ".npy", output.dtype, output.shape, slot + output.offset);
+/// The stage whose chunk writes an output, or -1.
+static int64_t stageOfOutput(const Program &program, const TensorInfo &output) {
+  for (size_t chunk = 0; chunk < program.chunks.size(); ++chunk)
+    for (const std::vector<CallInfo> &phase : program.chunks[chunk].phases)
+      for (const CallInfo &call : phase)
+        for (const OperandInfo &operand : call.operands)
+          if (operand.space == Space::Output && operand.offset == output.offset)
+            return program.stageOf(int64_t(chunk));
+  return -1;
+}
+
+/// Whether the dp ranks had sequences of their own: their outputs follow each other then.
+static bool hasOwnSequences(const Program &program, const ForwardOptions &options) {
+  for (const TensorInfo &input : program.inputs)
+    for (const auto &[name, path] : options.inputs)
+      if (name == input.name && !input.shape.empty() && NpyFile(path).shape()[0] != input.shape[0])
+        return true;
+  return false;
+}
+
+/// Puts an output together from the parts of all ranks that have one.
+static void writeOutput(const RankContext &rank, const ForwardOptions &options, const TensorInfo &output,
+                        const uint8_t *slot) {
+  const Program &program = rank.program;
+  int64_t stage = stageOfOutput(program, output), width = byteSize(output.dtype);
+  int64_t dataRanks = hasOwnSequences(program, options) ? program.grid.size(DROVER_AXIS_DP) : 1;
+  std::vector<int64_t> shape = globalShape(program.grid, output.shape, output.cuts);
+  int64_t elements = 1;
+  for (int64_t size : shape)
+    elements *= size;
+  std::vector<uint8_t> whole(rank.isFirst() ? size_t(elements * dataRanks * width) : 0);
+  std::vector<uint8_t> received(rank.isFirst() ? size_t(output.bytes()) : 0);
+  for (int64_t source = 0; source < program.grid.ranks(); ++source) {
+    Coordinates place = program.grid.coordinates(source);
+    if (place[DROVER_AXIS_PP] != stage || place[DROVER_AXIS_DP] >= dataRanks)
+      continue;
+    if (source == rank.plan.rank && source != 0)
+      rank.worldGroup()->send(slot + output.offset, output.bytes(), DROVER_I8, 0).wait();
+    if (!rank.isFirst())
+      continue;
+    if (source != 0)
+      rank.worldGroup()->receive(received.data(), output.bytes(), DROVER_I8, int(source)).wait();
+    const uint8_t *part = source == 0 ? slot + output.offset : received.data();
+    uint8_t *target = whole.data() + place[DROVER_AXIS_DP] * elements * width;
+    TensorLayout(program.grid, place, shape, output.shape, output.cuts)
+        .forEachRun(0, output.elements(), [&](int64_t local, int64_t global, int64_t count) {
+          if (global >= 0)
+            std::memcpy(target + global * width, part + local * width, size_t(count * width));
+        });
   }
+  if (!rank.isFirst())
+    return;
+  if (dataRanks > 1)
+    shape[0] *= dataRanks;
+  std::string name = output.name;
+  std::replace(name.begin(), name.end(), '/', '_');
+  writeNpy(options.outputDir + "/" + name + ".npy", output.dtype, shape, whole.data());
+}
+
+static void forwardRank(const Program &program, const ForwardOptions &options, World &world) {
+  RankSetup setup(program, options, world);
+  const Coordinates &place = setup.rank.plan.place;
+  InitOptions init{options.init, options.model, options.seed, world.rank() == 0};
+  initializeParameters(program, place, init, setup.interpreter.parameterMemory());
+  world.setDeadline(options.deadlines.firstStep, "the forward pass");
+  StepWork work;
+  work.fillInputs = [&](int64_t, uint8_t *slot) {
+    readInputs(program, place, options, slot);
+    checkTokens(program, slot);
+  };
+  setup.setTracing(true);
+  setup.guarded([&] { setup.interpreter.run(work); });
+  if (setup.trace)
+    setup.trace->finish();
+  if (setup.rank.isFirst()) {
+    std::error_code code;
+    std::filesystem::create_directories(options.outputDir, code);
+    if (code)
+      fail(options.outputDir, ": cannot create the folder: ", code.message());
+  }
+  for (const TensorInfo &output : program.outputs)
+    writeOutput(setup.rank, options, output, setup.interpreter.outputs());
+  if (options.verbose && setup.rank.isFirst())
+    printMemoryTable(memoryByCategory(program, setup.interpreter.workspaceBytes()),
+                     setup.interpreter.arenaBytes() + setup.interpreter.workspaceBytes());
 }
 
 void forward(const Program &program, const ForwardOptions &options) {
-  checkRanks(options.ranks, program.ranks);
   checkInputs(program, options);
-  const BatchInfo &batch = program.batches[0];
-  drover_pool pool(threadsOf(options.threads, program.ranks));
-  FlightRecorder recorder(program.hash, 0, options.flightRecorder);
-  std::unique_ptr<TraceWriter> trace;
-  if (!options.trace.empty())
-    trace = std::make_unique<TraceWriter>(options.trace, 0);
-  Interpreter interpreter(program, &pool, recorder, trace.get());
-  ParameterMemory memory{{}, program.computeDType};
-  for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
-    memory.buckets.push_back(interpreter.bucketMemory(batch, int64_t(bucket), Space::Parameter));
-  initializeParameters(program, {options.init, options.model, options.seed}, memory);
-
-  recorder.install();
-  StepWork work;
-  work.batch = &batch;
-  work.fillInputs = [&](int64_t, uint8_t *slot) {
-    readInputs(program, options, slot);
-    checkTokens(program, slot);
-  };
-  interpreter.setTracing(trace != nullptr);
-  interpreter.run(work);
-  if (trace)
-    trace->finish();
-  writeOutputs(program, options.outputDir, interpreter.outputs(batch));
-  if (options.verbose)
-    printMemoryTable(memoryByCategory(program, interpreter.workspaceBytes()),
-                     interpreter.arenaBytes() + interpreter.workspaceBytes());
+  runOnRanks(program, options, [&](World &world) { forwardRank(program, options, world); });
 }
 
 } // namespace drover::rt

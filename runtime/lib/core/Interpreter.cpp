@@ -9,215 +9,278 @@
 
 namespace drover::rt {
 
-/// The place of the only rank.
-static constexpr int32_t origin[DROVER_NUM_AXES] = {};
-
-/// The elements of a bucket's trainable range that no parameter owns.
+/// The elements of a bucket's trainable sections that no parameter owns.
 static std::vector<BucketRange> findGaps(const Program &program, int64_t bucket) {
   std::vector<std::pair<int64_t, int64_t>> owned;
   for (const ParameterInfo &parameter : program.parameters)
     if (parameter.bucket == bucket && !parameter.frozen)
-      owned.emplace_back(parameter.offset, parameter.offset + parameter.elements);
+      owned.emplace_back(parameter.offset, parameter.offset + parameter.localElements);
+  int64_t place = 0, end = 0;
+  for (const SectionInfo &section : program.buckets[size_t(bucket)].sections)
+    if (section.trainable)
+      end = section.first + section.elements;
+    else
+      owned.emplace_back(section.first, section.first + section.elements);
   std::sort(owned.begin(), owned.end());
-  int64_t end = program.buckets[bucket].trainableElements, place = 0;
   owned.emplace_back(end, end);
   std::vector<BucketRange> gaps;
   for (auto [first, last] : owned) {
-    if (first > place)
-      gaps.push_back({bucket, place, first - place});
+    if (std::min(first, end) > place)
+      gaps.push_back({bucket, place, std::min(first, end) - place});
     place = std::max(place, last);
   }
   return gaps;
 }
 
-Interpreter::Interpreter(const Program &program, drover_pool *pool, FlightRecorder &recorder, TraceWriter *trace)
-    : program(program), pool(pool), recorder(recorder), trace(trace), arena(program.arenaBytes()),
-      workspace(program.workspaceBytes()) {
+static std::vector<StageInfo> placeStages(const RankContext &rank, const SlotGuard &guard) {
+  std::vector<StageInfo> stages;
+  for (const BatchInfo &batch : rank.program.batches)
+    stages.push_back(guard.relocate(batch.stages[size_t(rank.plan.stage)]));
+  return stages;
+}
+
+Interpreter::Interpreter(RankContext &rank, drover_pool *pool, FlightRecorder &recorder, TraceWriter *trace,
+                         const GuardOptions &guards)
+    : rank(rank), program(rank.program), pool(pool), recorder(recorder), trace(trace),
+      guard(program, rank.plan.stage, guards), stages(placeStages(rank, guard)), arena(guard.arenaBytes()),
+      workspace(program.workspaceBytes()), gradientPlaces(program.buckets.size(), -1) {
+  guard.arm(arena.data());
   for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
     gaps.push_back(findGaps(program, int64_t(bucket)));
 }
 
 StepOutcome Interpreter::run(const StepWork &work) {
   StepOutcome outcome;
+  stage = &stages[work.batch];
+  actions = program.actions(*stage);
+  inFlight.clear();
+  inFlight.resize(size_t(stage->numActions));
   squares = 0;
   normKnown = false;
-  gatherRest(*work.batch);
-  const drover_action *actions = program.actions(*work.batch);
-  for (int64_t i = 0; i < work.batch->numActions; ++i) {
-    int64_t id = recorder.begin(work.step, work.batch->firstAction + i, actions[i]);
-    int64_t startNs = tracing ? monotonicNs() : 0;
-    execute(actions[i], work, outcome);
-    recorder.end(id);
-    if (tracing)
-      traceAction(actions[i], startNs);
+  std::fill(gradientPlaces.begin(), gradientPlaces.end(), -1);
+  bool counts = std::any_of(actions, actions + stage->numActions,
+                            [](const drover_action &action) { return action.kind == DROVER_COUNT; });
+  if (!counts)
+    count(work, outcome);
+  gatherRest();
+  for (int64_t i = 0; i < stage->numActions; ++i) {
+    for (uint32_t wait = 0; wait < actions[i].num_waits; ++wait)
+      complete(stage->waits[actions[i].first_wait + wait]);
+    execute(uint32_t(i), work, outcome);
   }
+  for (int stream = 0; stream < DROVER_NUM_STREAMS; ++stream)
+    completeStream(stream);
+  guard.check(arena.data(), work.step, "at the end");
   return outcome;
 }
 
-void Interpreter::execute(const drover_action &action, const StepWork &work, StepOutcome &outcome) {
+/// The group that an action's last operation is on; -1: none.
+int64_t Interpreter::communicatorOf(const drover_action &action) const {
+  bool isGlobal = action.kind == DROVER_COUNT || action.kind == DROVER_CLIP;
+  if (action.peer)
+    return action.peer;
+  if (isGlobal && rank.worldGroup())
+    return DROVER_COMM_WORLD;
+  bool overData = action.kind == DROVER_REDUCE || (action.kind == DROVER_GATHER && isSharded());
+  return overData && rank.find(DROVER_COMM_FSDP) ? DROVER_COMM_FSDP : -1;
+}
+
+void Interpreter::execute(uint32_t index, const StepWork &work, StepOutcome &outcome) {
+  const drover_action &action = actions[index];
+  InFlight &flight = inFlight[index];
+  flight.startNs = tracing ? monotonicNs() : 0;
+  flight.record = recorder.begin(work.step, stage->firstAction + index, action, communicatorOf(action));
   switch (action.kind) {
   case DROVER_RUN:
-    return runPhase(action, work, outcome);
+    runPhase(action, work, outcome);
+    break;
+  case DROVER_SEND:
+  case DROVER_RECEIVE:
+    sendOrReceive(action, flight);
+    break;
   case DROVER_GATHER:
-    return gather(action.chunk, *work.batch);
+    gather(action, flight);
+    break;
+  case DROVER_REDUCE:
+    reduce(action, flight);
+    break;
+  case DROVER_COUNT:
+    count(work, outcome);
+    break;
   case DROVER_NORM:
-    return addSquares(action, *work.batch);
+    addSquares(action);
+    break;
+  case DROVER_CLIP:
+    clipGradients(work, outcome);
+    break;
   case DROVER_UPDATE:
     if (!normKnown)
-      finishNorm(work, outcome);
+      clipGradients(work, outcome);
     if (outcome.updated)
       update(action, work);
-    return;
-  default: // a slot that is free needs nothing on the host; other kinds were refused at load
-    return;
+    break;
+  case DROVER_FREE:
+    guard.check(arena.data(), work.step, concat("freed by chunk ", action.chunk));
+    guard.release(arena.data(), action, stage->bindings[action.binding]);
+    break;
+  default: // refused at load
+    break;
   }
+  flight.pending = true;
+  streams[action.stream].push_back(index);
+  // Compute ends here; an action with nothing to wait for is done as soon as those before it on its stream are.
+  if (action.stream == DROVER_STREAM_COMPUTE)
+    completeStream(DROVER_STREAM_COMPUTE);
+}
+
+int64_t Interpreter::place(const drover_action &action, int64_t bucket, Space space) const {
+  if (action.binding < stage->bindings.size()) {
+    int64_t own = stage->bindings[action.binding][space];
+    bool isChunks = action.kind == DROVER_RUN || action.kind == DROVER_FREE;
+    if (own >= 0 && (!isChunks || program.chunks[action.chunk].bucket == bucket))
+      return own;
+  }
+  return bucket >= 0 ? stage->buckets[size_t(bucket)][space] : -1;
 }
 
 void Interpreter::runPhase(const drover_action &action, const StepWork &work, StepOutcome &outcome) {
-  const Binding &binding = work.batch->bindings[action.binding];
+  const Binding &binding = stage->bindings[action.binding];
+  const ChunkInfo &chunk = program.chunks[action.chunk];
   if (action.flags & DROVER_ACTION_LOAD)
-    work.fillInputs(action.microbatch, arena.data() + binding[Space::Input]);
+    work.fillInputs(action.microbatch, at(binding[Space::Input]));
   bool hasScalars = binding[Space::Scalar] >= 0;
-  uint8_t *scalars = arena.data() + binding[Space::Scalar];
+  uint8_t *scalars = at(binding[Space::Scalar]);
   double loss = 0;
   if (hasScalars) {
-    std::memcpy(scalars + seedOffset, &work.seed, sizeof(float));
+    std::memcpy(scalars + seedOffset, &seed, sizeof(float));
     std::memcpy(scalars + lossOffset, &loss, sizeof(double));
   }
-  bool first = action.flags & DROVER_ACTION_FIRST;
-  for (size_t bucket = 0; first && bucket < program.buckets.size(); ++bucket)
-    if (program.buckets[bucket].chunk == action.chunk)
-      for (const BucketRange &gap : gaps[bucket])
-        clearRange(*work.batch, gap);
-  for (const CallInfo &call : program.chunks[action.chunk].phases[action.phase])
-    callBody(call, action, *work.batch);
-  if (hasScalars && action.phase == 0) {
+  if (action.flags & DROVER_ACTION_FIRST)
+    for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket) {
+      const std::vector<int64_t> &users = program.buckets[bucket].chunks;
+      if (std::find(users.begin(), users.end(), action.chunk) != users.end())
+        for (const BucketRange &gap : gaps[bucket])
+          clearRange(action, gap);
+    }
+  for (const CallInfo &call : chunk.phases[action.phase])
+    callBody(call, action);
+  // All tp ranks compute the same loss.
+  bool hasLoss = hasScalars && action.phase == 0 && (program.lossChunk < 0 || program.lossChunk == action.chunk);
+  if (hasLoss && rank.plan.place[DROVER_AXIS_TP] == 0) {
     std::memcpy(&loss, scalars + lossOffset, sizeof(double));
     outcome.lossSum += loss;
   }
+  if (work.onRun)
+    work.onRun(action, *stage);
+  guard.releaseScratch(arena.data(), action, binding);
 }
 
-void Interpreter::callBody(const CallInfo &call, const drover_action &action, const BatchInfo &batch) {
+void Interpreter::callBody(const CallInfo &call, const drover_action &action) {
   bool first = action.flags & DROVER_ACTION_FIRST;
   if (first)
     for (const BucketRange &range : call.clears)
-      clearRange(batch, range);
-  const Binding &binding = batch.bindings[action.binding];
+      clearRange(action, range);
+  const Binding &binding = stage->bindings[action.binding];
+  int64_t ownBucket = program.chunks[action.chunk].bucket;
   operands.clear();
   for (const OperandInfo &operand : call.operands) {
-    int64_t base = operand.bucket >= 0 ? batch.buckets[operand.bucket][operand.space] : binding[operand.space];
-    operands.push_back(arena.data() + base + operand.offset);
+    int64_t base = isBucketSpace(operand.space)
+                       ? place(action, operand.bucket >= 0 ? operand.bucket : ownBucket, operand.space)
+                       : binding[operand.space];
+    operands.push_back(at(base) + operand.offset);
   }
-  drover_call context = {pool, 0, call.alwaysAccumulate || !first, 0, origin, nullptr};
-  void *scratch = binding.workspace >= 0 ? arena.data() + binding.workspace : workspace.data();
+  drover_call context = {pool, 0, call.alwaysAccumulate || !first, 0, rank.plan.place.data(), rank.bodies()};
   int64_t startNs = tracing ? monotonicNs() : 0;
-  program.body(call.body)(operands.data(), scratch, &context);
+  program.body(call.body)(operands.data(), workspace.data(), &context);
+  if (rank.bodies())
+    rank.bodies()->check();
   if (tracing)
-    trace->event(TraceWriter::Bodies, program.bodies[call.body].name, startNs, monotonicNs(),
+    trace->event(TraceWriter::Bodies, program.bodies[size_t(call.body)].name, startNs, monotonicNs(),
                  concat("\"layer\": ", call.layer, ", \"microbatch\": ", action.microbatch));
 }
 
 void Interpreter::callFlat(int64_t body, int64_t size, std::initializer_list<void *> flatOperands) {
   operands = flatOperands;
-  drover_call context = {pool, size, 0, 0, origin, nullptr};
+  drover_call context = {pool, size, 0, 0, rank.plan.place.data(), rank.bodies()};
   program.body(body)(operands.data(), workspace.data(), &context);
 }
 
-void Interpreter::clearRange(const BatchInfo &batch, const BucketRange &range) {
-  std::memset(bucketMemory(batch, range.bucket, Space::Accumulator) + range.offset * 4, 0, size_t(range.elements) * 4);
-}
-
-/// The bucket in the compute dtype, from its masters.
-void Interpreter::gather(int64_t bucket, const BatchInfo &batch) {
-  int64_t elements = program.buckets[bucket].elements;
-  const Binding &place = batch.buckets[bucket];
-  if (elements == 0 || place[Space::Master] < 0 || place[Space::Master] == place[Space::Parameter])
-    return;
-  uint8_t *master = bucketMemory(batch, bucket, Space::Master), *result = bucketMemory(batch, bucket, Space::Parameter);
-  if (program.castBody >= 0)
-    callFlat(program.castBody, elements, {master, result});
-  else
-    std::memcpy(result, master, size_t(elements) * 4);
-}
-
-/// Gathers the buckets that no action gathers.
-void Interpreter::gatherRest(const BatchInfo &batch) {
-  std::vector<bool> gathered(program.buckets.size());
-  const drover_action *actions = program.actions(batch);
-  for (int64_t i = 0; i < batch.numActions; ++i)
-    if (actions[i].kind == DROVER_GATHER)
-      gathered[actions[i].chunk] = true;
-  for (size_t bucket = 0; bucket < gathered.size(); ++bucket)
-    if (!gathered[bucket])
-      gather(int64_t(bucket), batch);
-}
-
-void Interpreter::addSquares(const drover_action &action, const BatchInfo &batch) {
-  int64_t bucket = action.chunk;
-  uint8_t *result = arena.data() + batch.bindings[action.binding][Space::Scalar] + normOffset;
-  callFlat(program.normBody, program.buckets[bucket].trainableElements,
-           {bucketMemory(batch, bucket, Space::Accumulator), result});
-  double sum;
-  std::memcpy(&sum, result, sizeof(sum));
-  squares += sum;
-}
-
-void Interpreter::finishNorm(const StepWork &work, StepOutcome &outcome) {
-  normKnown = true;
-  outcome.gradNorm = std::sqrt(squares);
-  if (work.onGradients)
-    work.onGradients();
-  outcome.updated = std::isfinite(outcome.gradNorm);
-  clip = clipCoefficient(work.optimizer, outcome.gradNorm);
-}
-
-void Interpreter::update(const drover_action &action, const StepWork &work) {
-  int64_t bucket = action.chunk;
-  const BucketInfo &info = program.buckets[bucket];
-  uint8_t *scalars = arena.data() + work.batch->bindings[action.binding][Space::Scalar];
-  auto updateRange = [&](int64_t first, int64_t last, int64_t hyperPlace, bool decay) {
-    if (first == last)
-      return;
-    std::array<float, 8> hyper = hyperScalars(work.optimizer, work.learningRate, work.t, clip, decay);
-    std::memcpy(scalars + hyperPlace, hyper.data(), sizeof(hyper));
-    auto at = [&](Space space) { return bucketMemory(*work.batch, bucket, space) + first * 4; };
-    if (program.optimizer == "sgd")
-      callFlat(program.updateBody, last - first, {at(Space::Master), at(Space::Accumulator), scalars + hyperPlace});
-    else
-      callFlat(
-          program.updateBody, last - first,
-          {at(Space::Master), at(Space::Moment1), at(Space::Moment2), at(Space::Accumulator), scalars + hyperPlace});
-  };
-  updateRange(0, info.decayElements, hyperOffset, true);
-  updateRange(info.decayElements, info.trainableElements, hyperNoDecayOffset, false);
-}
-
-const uint8_t *Interpreter::outputs(const BatchInfo &batch) const {
-  for (const Binding &binding : batch.bindings)
-    if (binding[Space::Output] >= 0)
-      return arena.data() + binding[Space::Output];
-  fail("program: no slot for the outputs");
-}
-
-std::string Interpreter::nonfiniteParameter(const BatchInfo &batch) const {
-  for (const ParameterInfo &parameter : program.parameters) {
-    if (parameter.frozen)
-      continue;
-    const auto *gradient =
-        reinterpret_cast<const float *>(bucketMemory(batch, parameter.bucket, Space::Accumulator)) + parameter.offset;
-    if (!std::all_of(gradient, gradient + parameter.elements, [](float value) { return std::isfinite(value); }))
-      return parameter.name;
-  }
-  return "";
+void Interpreter::clearRange(const drover_action &action, const BucketRange &range) {
+  int64_t accumulators = place(action, range.bucket, Space::Accumulator);
+  if (accumulators >= 0)
+    std::memset(at(accumulators) + range.offset * 4, 0, size_t(range.elements) * 4);
 }
 
 void Interpreter::traceAction(const drover_action &action, int64_t startNs) const {
   static constexpr const char *phases[] = {"forward", "backward", "weight gradient"};
-  static constexpr const char *kinds[] = {"run", "send", "receive", "gather", "reduce", "norm", "update", "free"};
-  const char *name = action.kind == DROVER_RUN && action.phase < 3 ? phases[action.phase] : kinds[action.kind];
-  trace->event(TraceWriter::Actions, concat(name, " ", action.chunk), startNs, monotonicNs(),
+  const char *name = action.kind == DROVER_RUN && action.phase < 3 ? phases[action.phase] : actionName(action.kind);
+  trace->event(TraceWriter::Actions + action.stream, concat(name, " ", action.chunk), startNs, monotonicNs(),
                concat("\"chunk\": ", action.chunk, ", \"microbatch\": ", action.microbatch,
                       ", \"sequence\": ", action.sequence));
+}
+
+//===----------------------------------------------------------------------===//
+// Memory, as others see it
+//===----------------------------------------------------------------------===//
+
+ElementRange Interpreter::stateRange(int64_t bucket) const {
+  const BucketInfo &info = program.buckets[size_t(bucket)];
+  return isSharded() ? rank.plan.shard(info) : ElementRange{0, info.elements};
+}
+
+BucketMemory Interpreter::shardAt(int64_t bucket, int64_t offset) const {
+  ElementRange shard = rank.plan.shard(program.buckets[size_t(bucket)]);
+  if (offset < 0)
+    return {};
+  return {at(offset) + (shard.first - stateRange(bucket).first) * 4, shard};
+}
+
+ParameterMemory Interpreter::parameterMemory() const {
+  ParameterMemory memory{{}, program.isTraining() ? DROVER_F32 : program.computeDType};
+  for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket) {
+    Space space = program.isTraining() ? Space::Master : Space::Parameter;
+    int64_t offset = stages[0].buckets[bucket][space];
+    ElementRange range =
+        program.isTraining() ? stateRange(int64_t(bucket)) : ElementRange{0, program.buckets[bucket].elements};
+    memory.buckets.push_back(offset < 0 ? BucketMemory{} : BucketMemory{at(offset), range});
+  }
+  return memory;
+}
+
+std::vector<BucketMemory> Interpreter::masterShards() const {
+  std::vector<BucketMemory> shards;
+  for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
+    shards.push_back(shardAt(int64_t(bucket), stages[0].buckets[bucket][Space::Master]));
+  return shards;
+}
+
+std::vector<BucketMemory> Interpreter::gradientShards() const {
+  std::vector<BucketMemory> shards;
+  for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
+    shards.push_back(shardAt(int64_t(bucket), gradientPlaces[bucket]));
+  return shards;
+}
+
+const uint8_t *Interpreter::outputs() const {
+  for (const Binding &binding : stages[0].bindings)
+    if (binding[Space::Output] >= 0)
+      return at(binding[Space::Output]);
+  return nullptr;
+}
+
+int64_t Interpreter::nonfiniteParameter() const {
+  std::vector<BucketMemory> shards = gradientShards();
+  for (size_t i = 0; i < program.parameters.size(); ++i) {
+    const ParameterInfo &parameter = program.parameters[i];
+    const BucketMemory &shard = shards[size_t(parameter.bucket)];
+    ElementRange part = shard.range.intersect({parameter.offset, parameter.localElements});
+    if (parameter.frozen || !shard.data || part.elements == 0)
+      continue;
+    const float *gradient = reinterpret_cast<const float *>(shard.data) + (part.first - shard.range.first);
+    if (!std::all_of(gradient, gradient + part.elements, [](float value) { return std::isfinite(value); }))
+      return int64_t(i);
+  }
+  return -1;
 }
 
 } // namespace drover::rt

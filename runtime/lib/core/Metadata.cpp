@@ -5,6 +5,7 @@
 #include "drover/rt/json_reader.h"
 #include "drover/rt/program.h"
 #include "drover/rt/text.h"
+#include <algorithm>
 
 namespace drover::rt {
 
@@ -29,10 +30,51 @@ static DType readDType(const JsonReader &json) {
   return *type;
 }
 
+static int readAxis(const JsonReader &json) {
+  std::optional<int> axis = axisFromName(json.text());
+  if (!axis)
+    json.failed("tp, cp, pp, dp, kv or replica, not '" + json.text() + "'");
+  return *axis;
+}
+
+static CutInfo readCut(const JsonReader &json, size_t rank) {
+  CutInfo cut{json.at("dim").integer(0, int64_t(rank) - 1), DROVER_AXIS_CP, {}};
+  if (json.has("axis"))
+    cut.axis = readAxis(json.at("axis"));
+  if (json.has("segments"))
+    for (const JsonReader &segment : json.at("segments").elements()) {
+      std::vector<int64_t> fields = segment.integers();
+      if (fields.size() != 4 || fields[2] < 1 || fields[1] > fields[2] || fields[0] > fields[3] ||
+          fields[3] > INT64_MAX / 8 / fields[2])
+        segment.failed("[groups, valid, padded, total] with valid <= padded and groups <= total");
+      cut.segments.push_back({fields[0], fields[1], fields[2], fields[3]});
+    }
+  return cut;
+}
+
+/// One cut, as inputs have it, or a list.
+static std::vector<CutInfo> readCuts(const JsonReader &json, size_t rank) {
+  std::vector<CutInfo> cuts;
+  if (!json.has("cut"))
+    return cuts;
+  JsonReader cut = json.at("cut");
+  if (cut.isObject())
+    return {readCut(cut, rank)};
+  for (const JsonReader &element : cut.elements())
+    cuts.push_back(readCut(element, rank));
+  return cuts;
+}
+
 static TensorInfo readTensor(const JsonReader &json) {
-  TensorInfo tensor{json.at("name").text(),      readDType(json.at("dtype")),  json.at("shape").integers(),
-                    json.at("offset").integer(), json.textOr("role", "other"), json.textOr("fill", "")};
+  TensorInfo tensor{json.at("name").text(),
+                    readDType(json.at("dtype")),
+                    json.at("shape").integers(),
+                    json.at("offset").integer(),
+                    json.textOr("role", "other"),
+                    json.textOr("fill", ""),
+                    {}};
   product(tensor.shape, json.at("shape"));
+  tensor.cuts = readCuts(json, tensor.shape.size());
   return tensor;
 }
 
@@ -53,6 +95,9 @@ static ParameterInfo readParameter(const JsonReader &json) {
   parameter.name = json.at("name").text();
   parameter.shape = json.at("shape").integers();
   parameter.elements = product(parameter.shape, json.at("shape"));
+  parameter.localShape = json.has("local_shape") ? json.at("local_shape").integers() : parameter.shape;
+  parameter.localElements = product(parameter.localShape, json);
+  parameter.cuts = readCuts(json, parameter.shape.size());
   parameter.bucket = json.at("bucket").integer();
   parameter.offset = json.at("offset").integer();
   parameter.decay = json.has("decay") && json.at("decay").boolean();
@@ -98,28 +143,11 @@ static CallInfo readCall(const JsonReader &json) {
   return call;
 }
 
-/// Pairs of a space and an offset.
-static Binding readCompactBinding(const JsonReader &json) {
-  Binding binding;
-  std::vector<int64_t> fields = json.integers();
-  if (fields.size() % 2)
-    json.failed("pairs of a space and an offset");
-  for (size_t i = 0; i < fields.size(); i += 2) {
-    if (fields[i] >= numSpaces)
-      json.failed(concat("spaces below ", numSpaces));
-    binding.offsets[fields[i]] = fields[i + 1];
-  }
-  return binding;
-}
-
-static Binding readBinding(const JsonReader &json) {
+/// Where a bucket's spaces lie, by name.
+static Binding readPlaces(const JsonReader &json) {
   Binding binding;
   for (const auto &[name, offset] : json.members()) {
-    if (name == "workspace") {
-      binding.workspace = offset.integer();
-      continue;
-    }
-    int space = 0;
+    size_t space = 0;
     while (space < numSpaces && name != spaceNames[space])
       ++space;
     if (space == numSpaces)
@@ -129,48 +157,137 @@ static Binding readBinding(const JsonReader &json) {
   return binding;
 }
 
+/// Pairs of a space and an offset.
+static Binding readBinding(const JsonReader &json) {
+  Binding binding;
+  std::vector<int64_t> fields = json.integers();
+  if (fields.size() % 2)
+    json.failed("pairs of a space and an offset");
+  for (size_t i = 0; i < fields.size(); i += 2) {
+    if (fields[i] >= numSpaces)
+      json.failed(concat("spaces below ", numSpaces));
+    binding.offsets[size_t(fields[i])] = fields[i + 1];
+  }
+  return binding;
+}
+
+static StageInfo readStage(const JsonReader &json) {
+  StageInfo stage;
+  stage.firstAction = json.at("first_action").integer();
+  stage.numActions = json.at("num_actions").integer();
+  stage.arenaBytes = json.at("arena_bytes").integer();
+  for (const JsonReader &binding : json.at("bindings").elements())
+    stage.bindings.push_back(readBinding(binding));
+  for (const JsonReader &binding : json.at("buckets").elements())
+    stage.buckets.push_back(readPlaces(binding));
+  for (int64_t wait : json.at("waits").integers())
+    stage.waits.push_back(uint32_t(std::min<int64_t>(wait, UINT32_MAX)));
+  if (json.has("memory"))
+    for (const auto &[name, bytes] : json.at("memory").members())
+      stage.memory.emplace(name, bytes.integer());
+  return stage;
+}
+
+static BatchInfo readBatch(const JsonReader &json) {
+  BatchInfo batch;
+  batch.globalBatch = json.at("global_batch").integer(1);
+  batch.microbatches = json.at("microbatches").integer(1);
+  for (const JsonReader &stage : json.at("stages").elements())
+    batch.stages.push_back(readStage(stage));
+  return batch;
+}
+
+static SectionInfo readSection(const JsonReader &json) {
+  auto axisOr = [&](const char *key) { return json.has(key) ? readAxis(json.at(key)) : -1; };
+  return {json.at("first").integer(),
+          json.at("elements").integer(),
+          json.at("decay").boolean(),
+          json.at("trainable").boolean(),
+          axisOr("sum"),
+          axisOr("replicated")};
+}
+
 static BucketInfo readBucket(const JsonReader &json) {
-  BucketInfo bucket = {json.at("elements").integer(), 0, 0, 0};
-  if (!json.has("sections")) {
-    bucket.decayElements = json.at("decay_elements").integer(0, bucket.elements);
-    bucket.trainableElements = json.integerOr("trainable_elements", bucket.elements);
-    bucket.chunk = json.at("chunk").integer();
-    return bucket;
-  }
-  // Sections with decay come first, and all or none are trainable.
-  for (const JsonReader &section : json.at("sections").elements()) {
-    int64_t elements = section.at("elements").integer(0, bucket.elements);
-    bool trainable = section.at("trainable").boolean();
-    bucket.trainableElements += trainable ? elements : 0;
-    bucket.decayElements += trainable && section.at("decay").boolean() ? elements : 0;
-  }
-  std::vector<int64_t> chunks = json.at("chunks").integers();
-  if (chunks.empty())
-    json.at("chunks").failed("a chunk at least");
-  bucket.chunk = chunks.front();
+  BucketInfo bucket{json.at("elements").integer(), json.at("chunks").integers(), {}};
+  for (const JsonReader &section : json.at("sections").elements())
+    bucket.sections.push_back(readSection(section));
   return bucket;
 }
 
-static BatchInfo readBatch(const JsonReader &batchJson) {
-  BatchInfo batch;
-  batch.globalBatch = batchJson.at("global_batch").integer(1);
-  batch.microbatches = batchJson.at("microbatches").integer(1);
-  bool byStage = batchJson.has("stages");
-  if (byStage && batchJson.at("stages").elements().empty())
-    batchJson.at("stages").failed("a stage at least");
-  JsonReader json = byStage ? batchJson.at("stages").elements().front() : batchJson;
-  batch.firstAction = json.at("first_action").integer();
-  batch.numActions = json.at("num_actions").integer();
-  batch.arenaBytes = json.at("arena_bytes").integer();
-  for (const JsonReader &binding : json.at("bindings").elements())
-    batch.bindings.push_back(byStage ? readCompactBinding(binding) : readBinding(binding));
-  if (json.has("buckets"))
-    for (const JsonReader &binding : json.at("buckets").elements())
-      batch.buckets.push_back(readBinding(binding));
-  if (json.has("memory"))
-    for (const auto &[name, bytes] : json.at("memory").members())
-      batch.memory.emplace(name, bytes.integer());
-  return batch;
+static BodyInfo readBody(const JsonReader &json) {
+  BodyInfo body{json.at("name").text(), json.integerOr("workspace_bytes", 0), {}};
+  if (!json.has("operands"))
+    return body;
+  for (const JsonReader &operand : json.at("operands").elements()) {
+    OperandType type{readDType(operand.at("dtype")), operand.at("shape").integers(), {}, {}};
+    product(type.shape, operand.at("shape"));
+    type.cuts = readCuts(operand, type.shape.size());
+    if (operand.has("partial"))
+      for (const JsonReader &axis : operand.at("partial").elements())
+        type.partial.push_back(readAxis(axis));
+    body.operands.push_back(std::move(type));
+  }
+  return body;
+}
+
+static ChunkInfo readChunk(const JsonReader &json) {
+  ChunkInfo chunk;
+  chunk.bucket = json.has("bucket") ? json.at("bucket").integer(-1) : -1;
+  for (const JsonReader &phase : json.at("phases").elements()) {
+    chunk.phases.emplace_back();
+    for (const JsonReader &call : phase.at("calls").elements())
+      chunk.phases.back().push_back(readCall(call));
+  }
+  if (!json.has("bytes"))
+    return chunk;
+  for (Space space : {Space::Stash, Space::X, Space::Y, Space::Dy, Space::Dx})
+    chunk.bytes[size_t(space)] = json.at("bytes").integerOr(spaceName(space), 0);
+  if (json.at("bytes").has("scratch")) {
+    std::vector<int64_t> scratch = json.at("bytes").at("scratch").integers();
+    for (size_t phase = 0; phase < std::min(scratch.size(), chunk.scratchBytes.size()); ++phase)
+      chunk.scratchBytes[phase] = scratch[phase];
+  }
+  return chunk;
+}
+
+static Grid readGrid(const JsonReader &json) {
+  std::array<int64_t, numGridAxes> sizes;
+  int64_t ranks = 1;
+  for (int axis = 0; axis < numGridAxes; ++axis) {
+    sizes[size_t(axis)] = json.at(axisName(axis)).integer(1, 1 << 20);
+    ranks *= sizes[size_t(axis)];
+    if (ranks > 1 << 24)
+      json.failed("at most 2^24 ranks");
+  }
+  int64_t kv = json.integerOr("kv", 0);
+  if (kv && sizes[DROVER_AXIS_TP] % kv)
+    json.at("kv").failed("a divisor of tp");
+  std::array<int, numGridAxes> order = {0, 1, 2, 3};
+  if (json.has("order")) {
+    std::vector<JsonReader> names = json.at("order").elements();
+    std::array<int, numGridAxes> sorted;
+    for (size_t i = 0; i < numGridAxes; ++i)
+      order[i] = i < names.size() ? readAxis(names[i]) : -1;
+    sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    if (names.size() != numGridAxes || sorted != std::array<int, numGridAxes>{0, 1, 2, 3})
+      json.at("order").failed("tp, cp, pp and dp in some order");
+  }
+  return Grid(sizes, order, kv);
+}
+
+static ListedCommunicator readCommunicator(const JsonReader &json) {
+  ListedCommunicator listed{int32_t(json.at("id").integer(DROVER_COMM_FIRST_LISTED, 1 << 24)), "", {}};
+  std::string kind = json.at("kind").text();
+  if (kind == "edge") {
+    listed.stages = {json.at("from").integer(), json.at("to").integer()};
+    listed.name = concat("edge ", listed.stages[0], " to ", listed.stages[1], " ", json.at("direction").text());
+  } else if (kind == "tie") {
+    listed.stages = json.at("stages").integers();
+    listed.name = concat("tie ", listed.id);
+  } else
+    json.at("kind").failed("edge or tie, not '" + kind + "'");
+  return listed;
 }
 
 /// Offsets in a bucket are in elements; from here on they are in bytes.
@@ -182,8 +299,7 @@ static void scaleOperands(std::vector<ChunkInfo> &chunks, DType computeDType) {
           Space space = operand.space;
           if (space == Space::Parameter)
             operand.offset *= byteSize(computeDType);
-          else if (space == Space::Accumulator || (space >= Space::Master && space <= Space::Moment2) ||
-                   space == Space::Gradient)
+          else if (isBucketSpace(space))
             operand.offset *= 4;
         }
 }
@@ -193,15 +309,18 @@ void Program::readMetadata(const char *text, uint64_t bytes) {
   if (document.is_discarded())
     fail("program metadata: not valid JSON");
   JsonReader json(document, "program metadata");
-  if (int64_t format = json.at("format").integer(); format != 1 && format != 2)
-    fail("program metadata: format ", format, ", this runtime reads formats 1 and 2");
+  if (int64_t format = json.at("format").integer(); format != 2)
+    fail("program metadata: format ", format, ", this runtime reads format 2");
   task = json.at("task").text();
   computeDType = readDType(json.at("compute_dtype"));
   JsonReader plan = json.at("plan");
   optimizer = plan.textOr("optimizer", "adamw");
   mask = plan.textOr("mask", "model");
-  for (const char *axis : {"tp", "cp", "pp", "dp"})
-    ranks *= plan.has(axis) ? plan.at(axis).integer(1, 1 << 20) : 1;
+  zero = plan.integerOr("zero", 2);
+  grid = readGrid(json.at("grid"));
+  if (json.has("communicators"))
+    for (const JsonReader &communicator : json.at("communicators").elements())
+      communicators.push_back(readCommunicator(communicator));
   if (json.has("model")) {
     modelFile = json.at("model").textOr("file", "");
     modelSha256 = json.at("model").textOr("sha256", "");
@@ -221,20 +340,14 @@ void Program::readMetadata(const char *text, uint64_t bytes) {
   for (const JsonReader &bucket : json.at("buckets").elements())
     buckets.push_back(readBucket(bucket));
   for (const JsonReader &body : json.at("bodies").elements())
-    bodies.push_back({body.at("name").text(), body.integerOr("workspace_bytes", 0)});
-  auto bodyIndex = [&](const char *key) { return json.has(key) ? json.at(key).integer(-1) : -1; };
-  updateBody = bodyIndex("update_body");
-  normBody = bodyIndex("norm_body");
-  castBody = bodyIndex("cast_body");
-  for (const JsonReader &chunk : json.at("chunks").elements()) {
-    ChunkInfo info;
-    for (const JsonReader &phase : chunk.at("phases").elements()) {
-      info.phases.emplace_back();
-      for (const JsonReader &call : phase.at("calls").elements())
-        info.phases.back().push_back(readCall(call));
-    }
-    chunks.push_back(std::move(info));
-  }
+    bodies.push_back(readBody(body));
+  auto indexOr = [&](const char *key) { return json.has(key) ? json.at(key).integer(-1) : -1; };
+  updateBody = indexOr("update_body");
+  normBody = indexOr("norm_body");
+  castBody = indexOr("cast_body");
+  lossChunk = indexOr("loss_chunk");
+  for (const JsonReader &chunk : json.at("chunks").elements())
+    chunks.push_back(readChunk(chunk));
   scaleOperands(chunks, computeDType);
   for (const JsonReader &batch : json.at("batches").elements())
     batches.push_back(readBatch(batch));

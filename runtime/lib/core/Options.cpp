@@ -6,6 +6,7 @@
 #include "drover/rt/error.h"
 #include "drover/rt/option_parser.h"
 #include "drover/rt/text.h"
+#include <regex>
 
 namespace drover::rt {
 
@@ -55,29 +56,44 @@ static std::pair<int64_t, int64_t> parseStepRange(std::string_view text) {
   return {*first, *last};
 }
 
+static void checkRegex(const std::string &text) {
+  try {
+    std::regex expression(text);
+  } catch (const std::regex_error &error) {
+    fail("not a regular expression: ", error.what());
+  }
+}
+
 static std::string baseName(const std::string &program) {
   size_t slash = program.rfind('/');
   return slash == std::string::npos ? program : program.substr(slash + 1);
 }
 
-template <typename Options> static void addRankOptions(OptionParser &parser, Options &options) {
+static void addRankOptions(OptionParser &parser, RunOptions &options) {
   parser.section("ranks");
   parser.integer("ranks", &options.ranks, 1, "N", "ranks; must be what the program was compiled for (default)");
   parser.integer("threads", &options.threads, 1, "T", "threads per rank (default: cores / ranks)");
+  parser.text("backend", &options.backend, "inproc|mpi",
+              "ranks are threads of this process, or processes that mpirun, srun or\ntorchrun started (default: mpi "
+              "where one of them did)");
+  parser.number("deadline-start", &options.deadlines.start, 0, "SECONDS",
+                "longest wait for another rank before the first step (default 300),");
+  parser.number("deadline-first-step", &options.deadlines.firstStep, 0, "SECONDS", "in the first step (default 600),");
+  parser.number("deadline", &options.deadlines.step, 0, "SECONDS", "and later (default 300)");
 }
 
-template <typename Options> static void addReportOptions(OptionParser &parser, Options &options) {
-  parser.text("trace", &options.trace, "FILE.json", "Chrome trace of the actions (opens in Perfetto)");
+static void addReportOptions(OptionParser &parser, RunOptions &options) {
+  parser.text("trace", &options.trace, "FILE.json", "Chrome trace of all ranks' actions (opens in Perfetto)");
   parser.text("flight-recorder", &options.flightRecorder, "FILE.json",
-              "where the last actions are dumped after a failure\n(default flight_recorder.0.json)");
+              "where the last actions are dumped after a failure, by rank where there\nare several (default "
+              "flight_recorder.RANK.json)");
   parser.flag("verbose", &options.verbose, "print the memory table even where there is no terminal");
 }
 
 std::optional<TrainOptions> parseTrainOptions(const std::string &program, const std::vector<std::string> &arguments,
                                               std::string &help) {
   TrainOptions options;
-  OptionParser parser(baseName(program) + " --data=PATH --steps=N [options]",
-                      "Trains the compiled-in model on one host rank.");
+  OptionParser parser(baseName(program) + " --data=PATH --steps=N [options]", "Trains the compiled-in model.");
   addRankOptions(parser, options);
 
   parser.section("data");
@@ -138,10 +154,20 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
 
   parser.section("reports");
   parser.text("log", &options.log, "FILE.jsonl", "one JSON object a step");
-  parser.number("peak-flops", &options.peakFlops, 0, "FLOPS", "of this rank in FLOP/s, for mfu (default: mfu is null)");
+  parser.flag("log-all-ranks", &options.logAllRanks, "a log of every rank: FILE.RANK.jsonl");
+  parser.number("peak-flops", &options.peakFlops, 0, "FLOPS", "of a rank in FLOP/s, for mfu (default: mfu is null)");
   addReportOptions(parser, options);
   parser.custom("trace-steps", "FIRST-LAST", "steps that the trace covers (default 1-10)",
                 [&](std::string_view text) { options.traceSteps = parseStepRange(text); });
+  parser.custom("dump", "REGEX",
+                "write the tensors of a step with such names, as the model has them:\nparameter.NAME, gradient.NAME, "
+                "PHASE.layer.N.BODY.OPERAND.sequence.N",
+                [&](std::string_view text) {
+                  options.dump = text;
+                  checkRegex(options.dump);
+                });
+  parser.integer("dump-step", &options.dumpStep, 1, "K", "the step (default 1)");
+  parser.text("dump-file", &options.dumpFile, "FILE.safetensors", "the file (default dump.safetensors)");
 
   if (!parser.parse(arguments)) {
     help = parser.help();

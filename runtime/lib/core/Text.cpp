@@ -42,6 +42,13 @@ bool endsWith(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+std::string fileOfRank(const std::string &path, int64_t rank) {
+  size_t dot = path.rfind('.'), slash = path.rfind('/');
+  bool hasSuffix = dot != std::string::npos && dot > 0 && (slash == std::string::npos || dot > slash + 1);
+  size_t place = hasSuffix ? dot : path.size();
+  return path.substr(0, place) + "." + std::to_string(rank) + path.substr(place);
+}
+
 /// Levenshtein distance.
 static size_t editDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);

@@ -6,46 +6,41 @@
 #include "drover/rt/batch_loader.h"
 #include "drover/rt/error.h"
 #include "drover/rt/executable.h"
-#include "drover/rt/interpreter.h"
 #include "drover/rt/memory_report.h"
-#include "drover/rt/parameter_store.h"
+#include "drover/rt/parameter_writer.h"
 #include "drover/rt/step_log.h"
 #include "drover/rt/text.h"
-#include "drover/rt/thread_pool.h"
 #include <chrono>
-#include <cmath>
 #include <memory>
 
 namespace drover::rt {
 
 namespace {
+/// One rank's part of a training run.
 class Trainer {
 public:
-  Trainer(const Program &program, const TrainOptions &options);
+  Trainer(const Program &program, const TrainOptions &options, World &world);
 
   void run();
 
 private:
-  void checkBatches() const;
   void checkTargets() const;
   const BatchInfo &batchOf(int64_t step) const;
-  StepOutcome runStep(int64_t step, const BatchInfo &batch, int64_t labels);
-  void report(int64_t step, const StepOutcome &outcome, int64_t labels, double seconds);
-  void stopAtNonfinite(int64_t step, const BatchInfo &batch) const;
-  std::vector<const float *> buckets(Space space, const BatchInfo &batch) const;
-  void saveGradients(const BatchInfo &batch, bool counted);
+  void runStep(int64_t step);
+  StepOutcome execute(int64_t step, const BatchInfo &batch);
+  void report(int64_t step, const StepOutcome &outcome, double seconds);
+  void stopAtNonfinite(int64_t step) const;
+  void save(const std::string &path, const std::vector<BucketMemory> &shards, bool frozen);
 
   const Program &program;
   const TrainOptions &options;
   OptimizerSettings settings;
   BatchLoader loader;
-  drover_pool pool;
-  FlightRecorder recorder;
-  std::unique_ptr<TraceWriter> trace;
-  Interpreter interpreter;
-  StepLog log;
-  int64_t consumed = 0; // sequences
-  int64_t updates = 0;  // the optimizer's t
+  RankSetup setup;
+  std::unique_ptr<StepLog> log; // of rank 0, or of every rank
+  int64_t peakBytes;            // of the rank that needs most
+  int64_t consumed = 0;         // sequences
+  int64_t updates = 0;          // the optimizer's t
 };
 } // namespace
 
@@ -54,20 +49,21 @@ static OptimizerSettings settingsOf(const TrainOptions &options) {
           options.epsilon,      options.gradientClip,    options.warmupSteps, options.steps};
 }
 
-Trainer::Trainer(const Program &program, const TrainOptions &options)
-    : program(program), options(options), settings(settingsOf(options)), loader(program, options),
-      pool(threadsOf(options.threads, program.ranks)), recorder(program.hash, 0, options.flightRecorder),
-      trace(options.trace.empty() ? nullptr : std::make_unique<TraceWriter>(options.trace, 0)),
-      interpreter(program, &pool, recorder, trace.get()), log(options.log) {
-  checkBatches();
-  checkTargets();
-  ParameterMemory memory{{}, DROVER_F32};
-  for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
-    memory.buckets.push_back(interpreter.bucketMemory(program.batches[0], int64_t(bucket), Space::Master));
-  initializeParameters(program, {options.init, options.model, options.seed}, memory);
+Trainer::Trainer(const Program &program, const TrainOptions &options, World &world)
+    : program(program), options(options), settings(settingsOf(options)),
+      loader(program, options, program.grid.coordinates(world.rank())), setup(program, options, world),
+      peakBytes(setup.rank.maximum(setup.interpreter.arenaBytes() + setup.interpreter.workspaceBytes())) {
+  bool first = setup.rank.isFirst();
+  if (first)
+    checkTargets();
+  if (first || (options.logAllRanks && !options.log.empty()))
+    log = std::make_unique<StepLog>(first || options.log.empty() ? options.log : fileOfRank(options.log, world.rank()),
+                                    first);
+  initializeParameters(program, setup.rank.plan.place, {options.init, options.model, options.seed, first},
+                       setup.interpreter.parameterMemory());
 }
 
-void Trainer::checkBatches() const {
+static void checkBatches(const Program &program, const TrainOptions &options) {
   auto check = [&](const char *option, int64_t size) {
     if (!program.findBatch(size))
       fail("--", option, ": global batch ", size, " is not compiled in, expected one of ", program.batchesText());
@@ -103,105 +99,100 @@ static double now() {
 }
 
 void Trainer::run() {
-  recorder.install();
-  try {
+  World &world = setup.rank.world;
+  setup.guarded([&] {
     for (int64_t step = 1; step <= options.steps; ++step) {
-      const BatchInfo &batch = batchOf(step);
-      int64_t startNs = monotonicNs();
-      interpreter.setTracing(trace && step >= options.traceSteps.first && step <= options.traceSteps.second);
-      int64_t labels = loader.countLabels(consumed, batch.globalBatch);
-      StepOutcome outcome = runStep(step, batch, labels);
-      consumed += batch.globalBatch;
-      int64_t endNs = monotonicNs();
-      if (trace && step <= options.traceSteps.second)
-        trace->event(TraceWriter::Steps, concat("step ", step), startNs, endNs, concat("\"labels\": ", labels));
-      report(step, outcome, labels, double(endNs - startNs) * 1e-9);
-      if (labels && !outcome.updated && !options.skipNonfinite)
-        stopAtNonfinite(step, batch);
+      if (step == 1)
+        world.setDeadline(options.deadlines.firstStep, "the first step");
+      if (step == 2)
+        world.setDeadline(options.deadlines.step, "a step");
+      runStep(step);
     }
-  } catch (const Error &error) {
-    log.endLine();
-    bool dumped = recorder.dump("error");
-    fail(error.what(), dumped ? "; last actions in " + recorder.file() : "");
-  }
-  if (trace)
-    trace->finish();
-  std::map<std::string, int64_t> categories = memoryByCategory(program, interpreter.workspaceBytes());
-  log.memory(categories, interpreter.arenaBytes() + interpreter.workspaceBytes());
-  log.endLine();
-  if (options.verbose || log.onTerminal())
-    printMemoryTable(categories, interpreter.arenaBytes() + interpreter.workspaceBytes());
+  });
+  world.setDeadline(std::max(options.deadlines.firstStep, options.deadlines.step), "saving");
   if (!options.saveWeights.empty())
-    writeTensors(options.saveWeights, listParameters(program, buckets(Space::Master, program.batches[0]), true));
+    save(options.saveWeights, setup.interpreter.masterShards(), /*frozen=*/true);
+  if (setup.trace)
+    setup.trace->finish();
+  if (!log)
+    return;
+  std::map<std::string, int64_t> categories = memoryByCategory(program, setup.interpreter.workspaceBytes());
+  log->end(categories, peakBytes, describeCounts(setup.rank));
+  log->endLine();
+  if (setup.rank.isFirst() && (options.verbose || log->onTerminal()))
+    printMemoryTable(categories, peakBytes);
+}
+
+void Trainer::runStep(int64_t step) {
+  const BatchInfo &batch = batchOf(step);
+  int64_t startNs = monotonicNs();
+  setup.setTracing(step >= options.traceSteps.first && step <= options.traceSteps.second);
+  StepOutcome outcome = execute(step, batch);
+  consumed += batch.globalBatch;
+  updates += outcome.updated;
+  int64_t endNs = monotonicNs();
+  if (setup.trace && step <= options.traceSteps.second)
+    setup.trace->event(TraceWriter::Steps, concat("step ", step), startNs, endNs,
+                       concat("\"labels\": ", outcome.labels));
+  if (log)
+    report(step, outcome, double(endNs - startNs) * 1e-9);
+  if (outcome.labels && !outcome.updated && !options.skipNonfinite)
+    stopAtNonfinite(step);
 }
 
 /// Where no label counts there is nothing to learn from: loss 0, no update, the schedule goes on.
-StepOutcome Trainer::runStep(int64_t step, const BatchInfo &batch, int64_t labels) {
+StepOutcome Trainer::execute(int64_t step, const BatchInfo &batch) {
   StepWork work;
-  work.onGradients = [&] {
-    if (step == 1 && !options.saveGradients.empty())
-      saveGradients(batch, labels > 0);
-  };
-  if (labels == 0) {
-    work.onGradients();
-    return {};
-  }
   work.step = step;
-  work.batch = &batch;
+  work.batch = size_t(&batch - program.batches.data());
   work.fillInputs = [&](int64_t microbatch, uint8_t *slot) { loader.fill(slot, consumed, microbatch); };
-  work.seed = float(1.0 / double(labels));
+  work.labels = loader.countLabels(consumed, batch.microbatches);
   work.optimizer = settings;
   work.learningRate = learningRateOf(settings, step);
   work.t = updates + 1;
-  StepOutcome outcome = interpreter.run(work);
-  updates += outcome.updated;
-  return outcome;
+  work.onGradients = [&] {
+    if (step == 1 && !options.saveGradients.empty())
+      save(options.saveGradients, setup.interpreter.gradientShards(), /*frozen=*/false);
+  };
+  return setup.interpreter.run(work);
 }
 
-void Trainer::report(int64_t step, const StepOutcome &outcome, int64_t labels, double seconds) {
+void Trainer::report(int64_t step, const StepOutcome &outcome, double seconds) {
   StepReport report;
   report.step = step;
   report.steps = options.steps;
-  report.loss = labels ? outcome.lossSum / double(labels) : 0;
+  report.loss = outcome.labels ? outcome.lossSum / double(outcome.labels) : 0;
   report.gradNorm = outcome.gradNorm;
   report.learningRate = learningRateOf(settings, step);
   report.tokens = consumed * program.sequenceLength();
   report.tokensPerSecond = double(batchOf(step).globalBatch * program.sequenceLength()) / seconds;
   report.stepSeconds = seconds;
   if (options.peakFlops > 0)
-    report.mfu = report.tokensPerSecond * program.flopsPerToken / options.peakFlops;
-  report.peakBytes = interpreter.arenaBytes() + interpreter.workspaceBytes();
+    report.mfu = report.tokensPerSecond * program.flopsPerToken / (options.peakFlops * double(program.grid.ranks()));
+  report.peakBytes = peakBytes;
   report.time = now();
-  log.step(report);
+  log->step(report);
 }
 
-void Trainer::stopAtNonfinite(int64_t step, const BatchInfo &batch) const {
-  std::string parameter = interpreter.nonfiniteParameter(batch);
+void Trainer::stopAtNonfinite(int64_t step) const {
+  std::vector<int64_t> found = setup.rank.all(setup.interpreter.nonfiniteParameter());
+  size_t culprit = 0;
+  while (culprit < found.size() && found[culprit] < 0)
+    ++culprit;
   fail("step ", step, ": the gradient norm is not finite",
-       parameter.empty() ? std::string() : ", first in parameter '" + parameter + "'",
-       " on rank 0; nothing was updated (--on-nonfinite=skip goes on)");
+       culprit < found.size()
+           ? concat(", first in parameter '", program.parameters[size_t(found[culprit])].name, "' on rank ", culprit)
+           : std::string(),
+       "; nothing was updated (--on-nonfinite=skip goes on)");
 }
 
-std::vector<const float *> Trainer::buckets(Space space, const BatchInfo &batch) const {
-  std::vector<const float *> result;
-  for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
-    result.push_back(reinterpret_cast<const float *>(interpreter.bucketMemory(batch, int64_t(bucket), space)));
-  return result;
-}
-
-void Trainer::saveGradients(const BatchInfo &batch, bool counted) {
-  if (counted)
-    return writeTensors(options.saveGradients, listParameters(program, buckets(Space::Accumulator, batch), false));
-  std::vector<std::vector<float>> zeros;
-  std::vector<const float *> pointers;
-  for (const BucketInfo &bucket : program.buckets)
-    pointers.push_back(zeros.emplace_back(size_t(bucket.elements)).data());
-  writeTensors(options.saveGradients, listParameters(program, pointers, false));
+void Trainer::save(const std::string &path, const std::vector<BucketMemory> &shards, bool frozen) {
+  writeParameters(path, program, setup.rank.plan, setup.rank.worldGroup(), shards, frozen);
 }
 
 void train(const Program &program, const TrainOptions &options) {
-  checkRanks(options.ranks, program.ranks);
-  Trainer(program, options).run();
+  checkBatches(program, options);
+  runOnRanks(program, options, [&](World &world) { Trainer(program, options, world).run(); });
 }
 
 } // namespace drover::rt

@@ -4,7 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "drover/rt/batch_loader.h"
 #include "drover/rt/error.h"
-#include "drover/rt/npy.h"
+#include "drover/rt/parameter_layout.h"
 #include "drover/rt/text.h"
 #include <algorithm>
 
@@ -38,10 +38,36 @@ void fillOnes(const TensorInfo &input, uint8_t *target) {
     storeInteger(input.dtype, target, i, 1);
 }
 
-void fillCounting(const TensorInfo &input, uint8_t *target) {
-  int64_t length = input.shape.empty() ? 1 : input.shape.back();
-  for (int64_t i = 0; i < input.elements(); ++i)
-    storeInteger(input.dtype, target, i, i % length);
+void fillCounting(const Program &program, const Coordinates &place, const TensorInfo &input, uint8_t *target) {
+  std::vector<int64_t> shape = globalShape(program.grid, input.shape, input.cuts);
+  int64_t length = shape.empty() ? 1 : shape.back();
+  TensorLayout(program.grid, place, shape, input.shape, input.cuts)
+      .forEachRun(0, input.elements(), [&](int64_t local, int64_t global, int64_t count) {
+        for (int64_t i = 0; i < count; ++i)
+          storeInteger(input.dtype, target, local + i, (global + i) % length);
+      });
+}
+
+void copyPart(const Program &program, const Coordinates &place, const TensorInfo &input, const NpyFile &file,
+              uint8_t *target) {
+  std::vector<int64_t> shape = globalShape(program.grid, input.shape, input.cuts), ofAll = shape;
+  int64_t dataRanks = program.grid.size(DROVER_AXIS_DP);
+  if (!shape.empty())
+    ofAll[0] *= dataRanks;
+  if (file.shape() != shape && file.shape() != ofAll)
+    fail(file.path(), ": shape ", formatShape(file.shape()), ", input '", input.name, "' expects ", formatShape(shape),
+         ofAll != shape ? " or " + formatShape(ofAll) : "");
+  int64_t width = byteSize(input.dtype), elements = 1;
+  for (int64_t size : shape)
+    elements *= size;
+  bool own = file.shape() != shape;
+  std::vector<uint8_t> whole(size_t(elements * width * (own ? dataRanks : 1)));
+  file.read(input.dtype, whole.data());
+  const uint8_t *values = whole.data() + (own ? place[DROVER_AXIS_DP] * elements * width : 0);
+  TensorLayout(program.grid, place, shape, input.shape, input.cuts)
+      .forEachRun(0, input.elements(), [&](int64_t local, int64_t global, int64_t count) {
+        std::memcpy(target + local * width, values + global * width, size_t(count * width));
+      });
 }
 
 static bool isFilledByRow(const TensorInfo &input) {
@@ -49,19 +75,13 @@ static bool isFilledByRow(const TensorInfo &input) {
          (input.fill == "arange" && input.role == "positions");
 }
 
-static std::vector<uint8_t> readFixedInput(const TensorInfo &input, const std::string &path) {
-  NpyFile file(path);
-  if (file.shape() != input.shape)
-    fail(path, ": shape ", formatShape(file.shape()), ", input '", input.name, "' expects ", formatShape(input.shape));
-  std::vector<uint8_t> bytes(static_cast<size_t>(input.bytes()));
-  file.read(input.dtype, bytes.data());
-  return bytes;
-}
-
-BatchLoader::BatchLoader(const Program &program, const TrainOptions &options)
-    : program(program), options(options), stream(TokenStream::open(options.data)), length(program.sequenceLength()),
-      epochSequences(countSequences()), order(epochSequences, options.shuffle, options.seed) {
+BatchLoader::BatchLoader(const Program &program, const TrainOptions &options, const Coordinates &place)
+    : program(program), options(options), place(place), stream(TokenStream::open(options.data)),
+      length(program.sequenceLength()), epochSequences(countSequences()),
+      order(epochSequences, options.shuffle, options.seed) {
   checkOptions();
+  int64_t part = length / program.grid.size(DROVER_AXIS_CP);
+  chunkPlaces = globalIndices(program.grid, place, {{0, DROVER_AXIS_CP, {}}}, 0, part);
   for (const auto &[name, path] : options.inputs)
     if (std::none_of(program.inputs.begin(), program.inputs.end(),
                      [&name = name](const TensorInfo &input) { return input.name == name; }))
@@ -69,11 +89,13 @@ BatchLoader::BatchLoader(const Program &program, const TrainOptions &options)
   for (const TensorInfo &input : program.inputs) {
     auto given = std::find_if(options.inputs.begin(), options.inputs.end(),
                               [&](const auto &file) { return file.first == input.name; });
-    if (given != options.inputs.end())
-      fixedInputs.emplace(input.name, readFixedInput(input, given->second));
-    else if (input.fill.compare(0, 5, "file:") == 0)
-      fixedInputs.emplace(input.name, readFixedInput(input, input.fill.substr(5)));
-    else if (isFilledByRow(input) && (input.shape.empty() || input.shape.back() != length))
+    bool isGiven = given != options.inputs.end(), isFile = input.fill.compare(0, 5, "file:") == 0;
+    if (isGiven || isFile) {
+      std::vector<uint8_t> bytes(static_cast<size_t>(input.bytes()));
+      copyPart(program, place, input, NpyFile(isGiven ? given->second : input.fill.substr(5)), bytes.data());
+      fixedInputs.emplace(input.name, std::move(bytes));
+    } else if (isFilledByRow(input) &&
+               (input.shape.empty() || input.shape.back() != (input.cuts.empty() ? length : part)))
       fail("program: input '", input.name, "' of shape ", formatShape(input.shape), " for sequences of ", length);
     else if (!isFilledByRow(input) && input.fill != "ones" && input.fill != "zeros" && input.fill != "arange")
       fail("input '", input.name, "' has no values, expected --input=", input.name, "=FILE.npy");
@@ -129,13 +151,22 @@ void BatchLoader::read(int64_t number, Sequence &sequence) const {
   }
 }
 
-int64_t BatchLoader::countLabels(int64_t consumed, int64_t sequences) const {
+int64_t BatchLoader::numberOf(int64_t consumed, int64_t microbatch, int64_t row) const {
+  return DataOrder::number(consumed, microbatch, program.grid.size(DROVER_AXIS_DP), place[DROVER_AXIS_DP],
+                           program.microbatchSize(), row);
+}
+
+int64_t BatchLoader::countLabels(int64_t consumed, int64_t microbatches) const {
   int64_t count = 0;
+  if (place[DROVER_AXIS_TP] != 0 || place[DROVER_AXIS_PP] != 0)
+    return 0;
   Sequence sequence;
-  for (int64_t i = 0; i < sequences; ++i) {
-    read(consumed + i, sequence);
-    count += std::count_if(sequence.labels.begin(), sequence.labels.end(), [](int64_t label) { return label >= 0; });
-  }
+  for (int64_t microbatch = 0; microbatch < microbatches; ++microbatch)
+    for (int64_t row = 0; row < program.microbatchSize(); ++row) {
+      read(numberOf(consumed, microbatch, row), sequence);
+      count += std::count_if(chunkPlaces.begin(), chunkPlaces.end(),
+                             [&](int64_t i) { return sequence.labels[size_t(i)] >= 0; });
+    }
   return count;
 }
 
@@ -144,8 +175,9 @@ void BatchLoader::fillRow(const TensorInfo &input, uint8_t *target, int64_t row,
                                        : input.fill == "labels"    ? sequence.labels
                                        : input.fill == "documents" ? sequence.documents
                                                                    : sequence.positions;
-  for (int64_t i = 0; i < length; ++i)
-    storeInteger(input.dtype, target, row * length + i, values[size_t(i)]);
+  int64_t part = input.shape.back();
+  for (int64_t i = 0; i < part; ++i)
+    storeInteger(input.dtype, target, row * part + i, values[size_t(input.cuts.empty() ? i : chunkPlaces[size_t(i)])]);
 }
 
 void BatchLoader::fill(uint8_t *slot, int64_t consumed, int64_t microbatch) const {
@@ -158,14 +190,13 @@ void BatchLoader::fill(uint8_t *slot, int64_t consumed, int64_t microbatch) cons
     else if (input.fill == "zeros")
       std::memset(target, 0, size_t(input.bytes()));
     else if (!isFilledByRow(input))
-      fillCounting(input, target);
+      fillCounting(program, place, input, target);
   }
   Sequence sequence;
-  int64_t size = program.microbatchSize();
-  for (int64_t row = 0; row < size; ++row) {
-    read(DataOrder::number(consumed, microbatch, /*dataRanks=*/1, /*dataRank=*/0, size, row), sequence);
+  for (int64_t row = 0; row < program.microbatchSize(); ++row) {
+    read(numberOf(consumed, microbatch, row), sequence);
     for (const TensorInfo &input : program.inputs)
-      if (isFilledByRow(input) && !fixedInputs.count(input.name) && row < input.elements() / length)
+      if (isFilledByRow(input) && !fixedInputs.count(input.name) && row < input.elements() / input.shape.back())
         fillRow(input, slot + input.offset, row, sequence);
   }
 }

@@ -7,11 +7,14 @@
 #include <csignal>
 #include <ctime>
 #include <fcntl.h>
+#include <iterator>
 #include <unistd.h>
 
 namespace drover::rt {
 
-static std::atomic<FlightRecorder *> current{nullptr};
+/// Of the ranks of this process; a fixed table, since a signal handler reads it.
+static constexpr size_t maxInstalled = 1024;
+static std::atomic<FlightRecorder *> installed[maxInstalled];
 
 int64_t monotonicNs() {
   timespec now;
@@ -69,38 +72,64 @@ private:
 };
 } // namespace
 
-static const char *kindName(uint32_t kind) {
-  static constexpr const char *names[] = {"run", "send", "receive", "gather", "reduce", "norm", "update", "free"};
-  return kind < 8 ? names[kind] : "unknown";
+const char *actionName(uint32_t kind) {
+  static constexpr const char *names[] = {"run",  "send",   "receive", "gather", "reduce",
+                                          "norm", "update", "free",    "count",  "clip"};
+  return kind < std::size(names) ? names[kind] : "unknown";
 }
 
 FlightRecorder::FlightRecorder(std::string planHash, int rank, std::string path)
     : planHash(std::move(planHash)), rank(rank), path(std::move(path)), records(new FlightRecord[capacity]()) {}
 
 FlightRecorder::~FlightRecorder() {
-  FlightRecorder *self = this;
-  current.compare_exchange_strong(self, nullptr);
+  for (std::atomic<FlightRecorder *> &entry : installed) {
+    FlightRecorder *self = this;
+    entry.compare_exchange_strong(self, nullptr);
+  }
 }
 
-int64_t FlightRecorder::begin(int64_t step, int64_t index, const drover_action &action) {
+FlightRecord &FlightRecorder::claim() {
   int64_t id = next.load(std::memory_order_relaxed);
   FlightRecord &record = records[id % capacity];
   record.id = id;
-  record.step = step;
-  record.action = index;
+  record.startNs = monotonicNs();
+  record.endNs.store(0, std::memory_order_relaxed);
+  return record;
+}
+
+int64_t FlightRecorder::begin(int64_t step, int64_t index, const drover_action &action, int64_t communicator) {
+  FlightRecord &record = claim();
+  record.step = lastStep = step;
+  record.action = lastAction = index;
   record.kind = action.kind;
   record.chunk = action.chunk;
   record.phase = action.phase;
   record.microbatch = action.microbatch;
-  record.communicator = -1;
+  record.operation = nullptr;
+  record.communicator = communicator;
   record.sequence = action.sequence;
-  record.startNs = monotonicNs();
-  record.endNs.store(0, std::memory_order_relaxed);
-  next.store(id + 1, std::memory_order_release);
-  return id;
+  record.bytes = 0;
+  next.store(record.id + 1, std::memory_order_release);
+  return record.id;
 }
 
-void FlightRecorder::end(int64_t id) { records[id % capacity].endNs.store(monotonicNs(), std::memory_order_release); }
+int64_t FlightRecorder::beginOperation(const char *operation, int communicator, uint64_t sequence, int64_t bytes) {
+  FlightRecord &record = claim();
+  record.step = lastStep;
+  record.action = lastAction;
+  record.operation = operation;
+  record.communicator = communicator;
+  record.sequence = sequence;
+  record.bytes = bytes;
+  next.store(record.id + 1, std::memory_order_release);
+  return record.id;
+}
+
+void FlightRecorder::end(int64_t id) {
+  FlightRecord &record = records[id % capacity];
+  if (record.id == id) // else it was overwritten: it was in flight for longer than the ring remembers
+    record.endNs.store(monotonicNs(), std::memory_order_release);
+}
 
 bool FlightRecorder::dump(const char *reason) const {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -122,11 +151,15 @@ bool FlightRecorder::dump(const char *reason) const {
     out.field("{\"id\": ", record.id);
     out.field(", \"step\": ", record.step);
     out.field(", \"action\": ", record.action);
-    out.text(", \"kind\": \"");
-    out.text(kindName(record.kind));
-    out.field("\", \"chunk\": ", record.chunk);
-    out.field(", \"phase\": ", record.phase);
-    out.field(", \"microbatch\": ", record.microbatch);
+    out.text(record.operation ? ", \"operation\": \"" : ", \"kind\": \"");
+    out.text(record.operation ? record.operation : actionName(record.kind));
+    if (record.operation) {
+      out.field("\", \"bytes\": ", record.bytes);
+    } else {
+      out.field("\", \"chunk\": ", record.chunk);
+      out.field(", \"phase\": ", record.phase);
+      out.field(", \"microbatch\": ", record.microbatch);
+    }
     out.field(", \"communicator\": ", record.communicator);
     out.field(", \"sequence\": ", int64_t(record.sequence));
     out.text(endNs ? ", \"state\": \"completed\"" : ", \"state\": \"started\"");
@@ -142,7 +175,10 @@ bool FlightRecorder::dump(const char *reason) const {
 static void onFatalSignal(int number) {
   static std::atomic<bool> handled{false};
   if (!handled.exchange(true)) {
-    if (const FlightRecorder *recorder = current.load()) {
+    for (const std::atomic<FlightRecorder *> &entry : installed) {
+      const FlightRecorder *recorder = entry.load();
+      if (!recorder)
+        continue;
       const char *reason = number == SIGSEGV   ? "SIGSEGV"
                            : number == SIGBUS  ? "SIGBUS"
                            : number == SIGFPE  ? "SIGFPE"
@@ -164,7 +200,11 @@ static void onFatalSignal(int number) {
 }
 
 void FlightRecorder::install() {
-  current.store(this);
+  for (std::atomic<FlightRecorder *> &entry : installed) {
+    FlightRecorder *none = nullptr;
+    if (entry.compare_exchange_strong(none, this))
+      break;
+  }
   struct sigaction handler = {};
   handler.sa_handler = onFatalSignal;
   ::sigemptyset(&handler.sa_mask);

@@ -13,8 +13,9 @@ namespace drover::rt {
 std::map<std::string, int64_t> memoryByCategory(const Program &program, int64_t workspaceBytes) {
   std::map<std::string, int64_t> categories;
   for (const BatchInfo &batch : program.batches)
-    for (const auto &[name, bytes] : batch.memory)
-      categories[name] = std::max(categories[name], bytes);
+    for (const StageInfo &stage : batch.stages)
+      for (const auto &[name, bytes] : stage.memory)
+        categories[name] = std::max(categories[name], bytes);
   categories["workspace"] = std::max(categories["workspace"], workspaceBytes);
   return categories;
 }

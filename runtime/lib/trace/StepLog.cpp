@@ -12,7 +12,8 @@
 
 namespace drover::rt {
 
-StepLog::StepLog(const std::string &path) : path(path), terminal(::isatty(STDERR_FILENO) == 1) {
+StepLog::StepLog(const std::string &path, bool shown)
+    : path(path), shown(shown), terminal(shown && ::isatty(STDERR_FILENO) == 1) {
   if (path.empty())
     return;
   file = std::fopen(path.c_str(), "w");
@@ -48,7 +49,8 @@ void StepLog::step(const StepReport &report) {
                    ", \"step_time_s\": ", jsonNumber(report.stepSeconds),
                    ", \"mfu\": ", report.mfu ? jsonNumber(*report.mfu) : "null", ", \"peak_bytes\": ", report.peakBytes,
                    ", \"time\": ", jsonNumber(report.time), "}"));
-  showProgress(report);
+  if (shown)
+    showProgress(report);
 }
 
 void StepLog::showProgress(const StepReport &report) {
@@ -70,11 +72,13 @@ void StepLog::showProgress(const StepReport &report) {
   lineOpen = terminal;
 }
 
-void StepLog::memory(const std::map<std::string, int64_t> &categories, int64_t peakBytes) {
+void StepLog::end(const std::map<std::string, int64_t> &categories, int64_t peakBytes,
+                  const std::string &communication) {
   std::string inside;
   for (const auto &[name, bytes] : categories)
     inside += concat(inside.empty() ? "" : ", ", "\"", name, "\": ", bytes);
-  writeLine(concat("{\"memory\": {", inside, "}, \"peak_bytes\": ", peakBytes, "}"));
+  writeLine(
+      concat("{\"memory\": {", inside, "}, \"peak_bytes\": ", peakBytes, ", \"communication\": ", communication, "}"));
 }
 
 void StepLog::endLine() {

@@ -5,6 +5,7 @@
 #include "../TestFiles.h"
 #include "../ToyProgram.h"
 #include "drover/rt/parameter_store.h"
+#include "drover/rt/safetensors.h"
 #include "drover/rt/sha256.h"
 
 using namespace drover::rt;
@@ -21,7 +22,7 @@ protected:
     ToyProgram built(toy);
     Program program(built.program());
     std::vector<float> bucket(96, -99);
-    initializeParameters(program, init, {{reinterpret_cast<uint8_t *>(bucket.data())}, DROVER_F32});
+    initializeParameters(program, {}, init, {{{reinterpret_cast<uint8_t *>(bucket.data()), {0, 96}}}, DROVER_F32});
     EXPECT_EQ(bucket[tableElements], -99); // nothing outside is touched
     return {{bucket.begin(), bucket.begin() + tableElements},
             {bucket.begin() + 64, bucket.begin() + 64 + biasElements}};
@@ -176,8 +177,8 @@ TEST_F(ParameterStoreTest, ForwardProgramsHoldTheComputeType) {
   Program program(built.program());
   std::vector<uint16_t> bucket(96);
   table[1] = 1.00390625f; // halfway between two bf16 values
-  initializeParameters(program, {write({tableTensor(), biasTensor()}), "", 1},
-                       {{reinterpret_cast<uint8_t *>(bucket.data())}, DROVER_BF16});
+  initializeParameters(program, {}, {write({tableTensor(), biasTensor()}), "", 1},
+                       {{{reinterpret_cast<uint8_t *>(bucket.data()), {0, 96}}}, DROVER_BF16});
   EXPECT_EQ(bucket[1], 0x3f80);
   EXPECT_EQ(bfloatToFloat(bucket[4]), 1.0f);
 }

@@ -43,10 +43,11 @@ TEST(Program, HashFollowsMetadataAndActions) {
 }
 
 TEST(Program, MissingOrWronglyTypedMetadataIsLocated) {
-  refuses("\"format\": 1", "\"format\": 3", "program metadata: format 3, this runtime reads formats 1 and 2");
+  refuses("\"format\": 2", "\"format\": 3", "program metadata: format 3, this runtime reads format 2");
   refuses("\"update_body\": 3", "\"update_body\": \"x\"", "program metadata.update_body: expected an integer");
-  refuses("\"decay_elements\": 64", "\"decay_elements\": 640",
-          "program metadata.buckets[0].decay_elements: expected an integer from 0 to 96");
+  refuses("\"decay\": true, \"trainable\"", "\"decay\": 1, \"trainable\"",
+          "program metadata.buckets[0].sections[0].decay: expected true or false");
+  refuses("\"cp\": 1", "\"cp\": 0", "program metadata.grid.cp: expected an integer from 1 to 1048576");
   refuses("\"std\": 0.5", "\"value\": 0.5", "program metadata.parameters[0].init: no 'std'");
   refuses("\"kind\": \"normal\"", "\"kind\": \"uniform\"", "expected normal or constant, not 'uniform'");
   refuses("\"vocabulary\": 7", "\"vocab\": 7", "program metadata: no 'vocabulary'");
@@ -62,16 +63,22 @@ TEST(Program, ReferencesOutOfRangeAreRefused) {
   refuses("\"body\": 1,", "\"body\": 9,", "program: call of body 9 of 6");
   refuses("\"norm_body\": 4", "\"norm_body\": 8", "program: update, norm or cast body 8 of 6");
   refuses("\"bucket\": 0, \"offset\": 64", "\"bucket\": 3, \"offset\": 64", "parameter 'model.bias': bucket 3 of 1");
-  refuses("\"offset\": 64, \"decay\"", "\"offset\": 90, \"decay\"", "are outside of its range of the bucket, 64 to 96");
+  refuses("\"offset\": 64, \"decay\"", "\"offset\": 90, \"decay\"",
+          "elements 90 to 97 are in no section of bucket 0 for such a parameter");
   refuses("\"offset\": 64, \"role\"", "\"offset\": 250, \"role\"", "input 'labels' ends beyond its space");
   refuses("\"name\": \"model.bias\"", "\"name\": \"model.table.weight\"", "is there twice");
   refuses("\"num_actions\": 6", "\"num_actions\": 7", "end beyond the 6 there are");
-  refuses("\"scratch\": 1984", "\"x\": 1984", "program: action 0: no scratch slot for body 'logits'");
+  refuses("8, 1984", "4, 1984", "program: batch 4, stage 0: no scratch slot for body 'logits' (action 0)");
+  refuses("\"first\": 64, \"elements\": 32", "\"first\": 64, \"elements\": 64",
+          "the sections of bucket 0 end at element 128 of 96");
+  refuses("\"first\": 64, ", "\"first\": 32, ", "a section of bucket 0 begins at element 32, expected 64");
+  refuses("\"shape\": [7, 7]", "\"shape\": [7, 7], \"local_shape\": [4, 7]",
+          "parameter 'model.table.weight': its cuts do not make [4, 7] of [7, 7]");
 }
 
 TEST(Program, OtherTasksAndLayoutsAreRefused) {
   refuses("\"task\": \"train\"", "\"task\": \"serve\"", "program: task 'serve', expected train or forward");
-  refuses("\"tp\": 1", "\"tp\": 2", "program: compiled for 2 ranks, this runtime runs one");
+  refuses("\"pp\": 1", "\"pp\": 2", "program: loss_chunk -1 of 1");
   refuses("\"optimizer\": \"adamw\"", "\"optimizer\": \"lion\"", "optimizer 'lion', expected adamw or sgd");
   refuses("\"compute_dtype\": \"f32\"", "\"compute_dtype\": \"f16\"", "compute dtype f16, expected f32 or bf16");
   refuses("\"role\": \"tokens\"", "\"role\": \"other\"", "training needs an input of role tokens");
@@ -88,11 +95,14 @@ TEST(Program, DamagedActionsAreRefused) {
     const char *message;
   };
   for (const Case &c :
-       {Case{0, [](drover_action &a) { a.chunk = 1; }, "action 0: chunk or bucket 1 of 1"},
+       {Case{0, [](drover_action &a) { a.chunk = 1; }, "chunk 1 of 1 (action 0)"},
         Case{0, [](drover_action &a) { a.binding = 4; }, "binding 4 of 1"},
-        Case{1, [](drover_action &a) { a.phase = 2; }, "action 1: phase 2"},
+        Case{1, [](drover_action &a) { a.phase = 2; }, "phase 2, microbatch 0 of 2 (action 1)"},
         Case{1, [](drover_action &a) { a.microbatch = 2; }, "microbatch 2 of 2"},
-        Case{1, [](drover_action &a) { a.kind = DROVER_SEND; }, "kind 1 needs more than one rank"},
+        Case{1, [](drover_action &a) { a.kind = DROVER_SEND; },
+             "a message on communicator 0, which is no edge of the stage (action 1)"},
+        Case{1, [](drover_action &a) { a.num_waits = 1; }, "waits beyond the 0 there are (action 1)"},
+        Case{1, [](drover_action &a) { a.stream = 9; }, "kind 0 on stream 9 (action 1)"},
         Case{4, [](drover_action &a) { a.kind = DROVER_UPDATE; }, "update of bucket 0 before its norm"}}) {
     ToyProgram toy;
     c.damage(toy.actions[c.action]);

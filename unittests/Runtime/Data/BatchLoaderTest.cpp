@@ -42,10 +42,10 @@ protected:
     std::memcpy(inputs.documents.data(), slot.data() + 192, 32);
     return inputs;
   }
-  int64_t count(int64_t consumed, int64_t sequences) {
+  int64_t count(int64_t consumed, int64_t microbatches) {
     ToyProgram built(toy);
     Program program(built.program());
-    return BatchLoader(program, options).countLabels(consumed, sequences);
+    return BatchLoader(program, options).countLabels(consumed, microbatches);
   }
   void refuses(const std::string &message) {
     expectError([&] { fill(0, 0); }, message);
@@ -60,7 +60,7 @@ TEST_F(BatchLoaderTest, LabelsAreTheTokensShiftedByOne) {
   Inputs inputs = fill(0, 0);
   EXPECT_EQ(inputs.tokens, (std::vector<int64_t>{0, 6, 1, 2, 3, 4, 6, 6}));
   EXPECT_EQ(inputs.labels, (std::vector<int64_t>{6, 1, 2, 3, 4, 6, 6, 5}));
-  EXPECT_EQ(count(0, 4), 16);
+  EXPECT_EQ(count(0, 2), 16);
 }
 
 TEST_F(BatchLoaderTest, StepsGoOnAndWrapAround) {
@@ -83,7 +83,7 @@ TEST_F(BatchLoaderTest, PositionsRestartAfterASeparator) {
 TEST_F(BatchLoaderTest, IgnoredLabelsAreMinusOneAndDoNotCount) {
   options.ignoreLabels = {2, 5};
   EXPECT_EQ(fill(0, 0).labels, (std::vector<int64_t>{6, 1, -1, 3, 4, 6, 6, -1}));
-  EXPECT_EQ(count(0, 2), 6);
+  EXPECT_EQ(count(0, 1), 6);
 }
 
 TEST_F(BatchLoaderTest, TheFirstLabelOfADocumentCanBeMasked) {

@@ -403,8 +403,9 @@ TEST(Train, TargetsThatCannotBeWrittenAreErrorsAtTheStart) {
   Program program(toy.program());
   options.saveWeights = folder.path("none/w.safetensors");
   expectError([&] { train(program, options); }, "none/w.safetensors: cannot create");
-  options.saveWeights = folder.path("log.jsonl/w");
-  expectError([&] { train(program, options); }, "log.jsonl/w: cannot create the folder");
+  folder.write("file", "");
+  options.saveWeights = folder.path("file/w");
+  expectError([&] { train(program, options); }, "file/w: cannot create the folder");
   options.saveWeights = "";
   options.log = folder.path("none/log.jsonl");
   expectError([&] { train(program, options); }, "none/log.jsonl: cannot create");

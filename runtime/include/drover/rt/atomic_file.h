@@ -22,6 +22,7 @@ public:
 
   void write(const void *data, uint64_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
+  void writeAt(uint64_t offset, const void *data, uint64_t bytes);
   void commit();
 
 private:

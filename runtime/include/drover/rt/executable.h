@@ -5,12 +5,14 @@
 #ifndef DROVER_RT_EXECUTABLE_H
 #define DROVER_RT_EXECUTABLE_H
 
+#include "drover/rt/interpreter.h"
 #include "drover/rt/options.h"
-#include "drover/rt/program.h"
+#include "drover/rt/thread_pool.h"
+#include "drover/rt/trace_writer.h"
 
 namespace drover::rt {
 
-/// Trains to the last step. Throws Error.
+/// Trains to the last step, on all ranks of this process. Throws Error.
 void train(const Program &program, const TrainOptions &options);
 
 /// Runs the forward task once. Throws Error.
@@ -19,11 +21,26 @@ void forward(const Program &program, const ForwardOptions &options);
 /// main() of an executable with this program: the exit status, 0 only on success.
 int runExecutable(const drover_program &embedded, int argc, const char *const *argv);
 
-/// Threads per rank: as asked for, else the cores that this process may use over the ranks.
-int threadsOf(int64_t asked, int64_t ranks);
+/// What each rank of a run has, whatever its task.
+struct RankSetup {
+  /// Collective over the ranks. Throws Error.
+  RankSetup(const Program &program, const RunOptions &options, World &world);
+  ~RankSetup();
 
-/// Throws Error where --ranks is not what the program was compiled for.
-void checkRanks(int64_t asked, int64_t compiled);
+  RankContext rank;
+  drover_pool pool;
+  FlightRecorder recorder;
+  std::unique_ptr<TraceWriter> trace;
+  OperationTrace operations;
+  Interpreter interpreter;
+
+  /// Runs `work`; where it fails, the flight recorder is dumped and named in the error.
+  void guarded(const std::function<void()> &work);
+  void setTracing(bool on);
+};
+
+/// Runs `rank` on every rank of this process.
+void runOnRanks(const Program &program, const RunOptions &options, const std::function<void(World &)> &rank);
 
 } // namespace drover::rt
 

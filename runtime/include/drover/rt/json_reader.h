@@ -21,6 +21,8 @@ public:
 
   [[noreturn]] void failed(const std::string &expected) const { fail(path, ": expected ", expected); }
 
+  bool isObject() const { return value.is_object(); }
+  const nlohmann::json &raw() const { return value; }
   bool has(const char *key) const { return value.is_object() && value.contains(key); }
   JsonReader at(const char *key) const {
     if (!has(key))

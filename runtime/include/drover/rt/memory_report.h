@@ -11,7 +11,8 @@
 
 namespace drover::rt {
 
-/// Peak bytes of each category of memory over the batches compiled in, with the workspace that the runtime holds.
+/// Peak bytes of each category of memory over the batches compiled in and the stages, with the workspace that the
+/// runtime holds.
 std::map<std::string, int64_t> memoryByCategory(const Program &program, int64_t workspaceBytes);
 
 /// Prints the categories, the total and the process's largest resident size to standard error.

@@ -18,6 +18,7 @@ public:
   /// Throws Error where the file is no such array.
   explicit NpyFile(const std::string &path);
 
+  const std::string &path() const { return file.path(); }
   const std::vector<int64_t> &shape() const { return sizes; }
   /// Converts into `result`, which has as many elements as the file. Throws Error at the first value that the type
   /// does not hold exactly.

@@ -5,6 +5,7 @@
 #ifndef DROVER_RT_OPTIONS_H
 #define DROVER_RT_OPTIONS_H
 
+#include "drover/rt/launcher.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,9 +14,17 @@
 
 namespace drover::rt {
 
-struct TrainOptions {
+/// Where the ranks are, and what is told of them.
+struct RunOptions {
   int64_t ranks = 0;   // 0: as compiled
-  int64_t threads = 0; // 0: the cores that this process may use, over the ranks
+  int64_t threads = 0; // a rank; 0: the cores that this process may use, over its ranks
+  std::string backend; // inproc, mpi; empty: by the launcher
+  Deadlines deadlines;
+  std::string trace, flightRecorder; // the latter empty: flight_recorder.RANK.json
+  bool verbose = false;
+};
+
+struct TrainOptions : RunOptions {
   // data
   std::string data;
   int64_t steps = 0;
@@ -35,20 +44,20 @@ struct TrainOptions {
   // weights
   std::string init, model, saveWeights, saveGradients;
   // reports
-  std::string log, trace, flightRecorder = "flight_recorder.0.json";
+  std::string log;
+  bool logAllRanks = false;
   std::pair<int64_t, int64_t> traceSteps = {1, 10};
-  double peakFlops = 0; // 0: unknown
-  bool verbose = false;
+  double peakFlops = 0; // of a rank; 0: unknown
+  std::string dump;     // a regular expression of names; empty: none
+  int64_t dumpStep = 1;
+  std::string dumpFile = "dump.safetensors";
 };
 
-struct ForwardOptions {
-  int64_t ranks = 0, threads = 0;
+struct ForwardOptions : RunOptions {
   std::vector<std::pair<std::string, std::string>> inputs; // (name, .npy)
   std::string outputDir;
   uint64_t seed = 1;
   std::string init, model;
-  std::string trace, flightRecorder = "flight_recorder.0.json";
-  bool verbose = false;
 };
 
 /// Parse the arguments after the program's name. Nothing where help was asked: it is in `help` then.

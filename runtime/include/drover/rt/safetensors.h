@@ -7,9 +7,11 @@
 #ifndef DROVER_RT_SAFETENSORS_H
 #define DROVER_RT_SAFETENSORS_H
 
+#include "drover/rt/atomic_file.h"
 #include "drover/rt/dtype.h"
 #include "drover/rt/mapped_file.h"
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -55,20 +57,51 @@ private:
   std::map<std::string, StoredTensor> entries;
 };
 
-struct TensorToStore {
+struct TensorSpec {
   std::string name;
   DType dtype;
   std::vector<int64_t> shape;
+};
+
+struct TensorToStore : TensorSpec {
+  TensorToStore(std::string name, DType dtype, std::vector<int64_t> shape, const void *data)
+      : TensorSpec{std::move(name), dtype, std::move(shape)}, data(data) {}
   const void *data;
 };
 
-/// Writes one file, atomically. Throws Error.
-void writeSafetensors(const std::string &path, std::vector<TensorToStore> tensors);
-
-/// Writes a file where `path` ends in .safetensors (isTensorFile), else a folder of shards of at most `shardBytes` (but
-/// for a larger tensor) with model.safetensors.index.json, which is written last.
+/// True where `path` ends in .safetensors: it is one file then, else a folder of shards.
 bool isTensorFile(const std::string &path);
-void writeTensors(const std::string &path, std::vector<TensorToStore> tensors, uint64_t shardBytes = 5000000000);
+
+/// Writes tensors in any order, one at a time, so that never all need be in memory: into a file, or into a folder of
+/// shards of at most `shardBytes` (but for a larger tensor) with model.safetensors.index.json. Nothing is visible
+/// before commit(), which writes the index last. Throws Error.
+class TensorWriter {
+public:
+  static constexpr uint64_t defaultShardBytes = 5000000000;
+
+  TensorWriter(const std::string &path, std::vector<TensorSpec> tensors, uint64_t shardBytes = defaultShardBytes);
+
+  /// Each tensor once.
+  void write(const std::string &name, const void *data);
+  void commit();
+
+private:
+  struct Place {
+    AtomicFile *file;
+    uint64_t offset, bytes;
+  };
+
+  void openFile(const std::string &path, std::vector<TensorSpec> tensors);
+
+  std::vector<std::unique_ptr<AtomicFile>> files;
+  std::map<std::string, Place> places;
+  std::string indexPath, indexText;
+};
+
+/// Writes all at once.
+void writeTensors(const std::string &path, const std::vector<TensorToStore> &tensors,
+                  uint64_t shardBytes = TensorWriter::defaultShardBytes);
+void writeSafetensors(const std::string &path, const std::vector<TensorToStore> &tensors);
 
 } // namespace drover::rt
 

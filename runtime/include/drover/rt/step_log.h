@@ -27,15 +27,16 @@ struct StepReport {
 /// at the first and last step and every ten seconds.
 class StepLog {
 public:
-  /// No file where `path` is empty. Throws Error where it cannot be made.
-  explicit StepLog(const std::string &path);
+  /// No file where `path` is empty; `shown`: there is a progress line. Throws Error where the file cannot be made.
+  explicit StepLog(const std::string &path, bool shown = true);
   ~StepLog();
   StepLog(const StepLog &) = delete;
   StepLog &operator=(const StepLog &) = delete;
 
   void step(const StepReport &report);
-  /// The last line of the log: peak bytes by category. It has no `loss` key.
-  void memory(const std::map<std::string, int64_t> &categories, int64_t peakBytes);
+  /// The last line of the log: peak bytes by category, and a JSON list of what communicators moved. It has no `loss`
+  /// key.
+  void end(const std::map<std::string, int64_t> &categories, int64_t peakBytes, const std::string &communication);
   /// Ends the progress line, so that other text can follow.
   void endLine();
   bool onTerminal() const { return terminal; }
@@ -46,7 +47,7 @@ private:
 
   std::string path;
   std::FILE *file = nullptr;
-  bool terminal;
+  bool shown, terminal;
   bool lineOpen = false;
   double shownAt = 0, startedAt = 0;
 };

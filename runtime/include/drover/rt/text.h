@@ -21,6 +21,9 @@ std::optional<double> parseNumber(std::string_view text);
 std::vector<std::string> split(std::string_view text, char separator);
 bool endsWith(std::string_view text, std::string_view suffix);
 
+/// "log.jsonl" of rank 3 is "log.3.jsonl".
+std::string fileOfRank(const std::string &path, int64_t rank);
+
 /// The candidate with the smallest edit distance, or empty where none is near enough to be meant.
 std::string nearestName(std::string_view name, const std::vector<std::string> &candidates);
 
