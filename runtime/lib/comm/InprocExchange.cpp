@@ -38,8 +38,8 @@ std::string InprocExchange::describeMismatchFor(int member) const {
   return first.empty() ? "members have issued different operations" : first;
 }
 
-std::vector<const void *> InprocExchange::inputs() const {
-  std::vector<const void *> result;
+InprocExchange::Inputs InprocExchange::inputsNow() const {
+  Inputs result;
   for (const Side &side : sides)
     result.push_back(side.in);
   return result;
@@ -51,36 +51,36 @@ int64_t InprocExchange::inputBytes() const {
 }
 
 /// What the member of an operation other than all_reduce gets.
-void InprocExchange::takeOwn(int member) {
+void InprocExchange::takeOwn(int member, const Inputs &inputs) {
   Side &side = sides[size_t(member)];
   switch (info.kind) {
   case OperationKind::AllGather:
-    return gatherInto(member);
+    return gatherInto(member, inputs);
   case OperationKind::ReduceScatter:
-    return scatterInto(member);
+    return scatterInto(member, inputs);
   case OperationKind::Broadcast:
     if (member != info.root)
-      packPart(info.cut, 1, 0, 0, info.cut.local, byteSize(info.dtype), sides[size_t(info.root)].in, side.out);
+      packPart(info.cut, 1, 0, 0, info.cut.local, byteSize(info.dtype), inputs[size_t(info.root)], side.out);
     return;
   default: // a message: the sender has no `out`, and of the two sides one has an `in`
     if (side.out)
-      for (const Side &other : sides)
-        if (other.in)
-          packPart(info.cut, 1, 0, 0, info.cut.local, byteSize(info.dtype), other.in, side.out);
+      for (const void *in : inputs)
+        if (in)
+          packPart(info.cut, 1, 0, 0, info.cut.local, byteSize(info.dtype), in, side.out);
   }
 }
 
-void InprocExchange::gatherInto(int member) {
+void InprocExchange::gatherInto(int member, const Inputs &inputs) {
   for (int from = 0; from < expected; ++from)
-    unpackPart(info.cut, expected, from, 0, info.cut.elements(), byteSize(info.dtype), sides[size_t(from)].in,
+    unpackPart(info.cut, expected, from, 0, info.cut.elements(), byteSize(info.dtype), inputs[size_t(from)],
                sides[size_t(member)].out);
 }
 
-void InprocExchange::scatterInto(int member) {
+void InprocExchange::scatterInto(int member, const Inputs &inputs) {
   int64_t bytes = byteSize(info.dtype);
   forEachRun(info.cut, expected, member, 0, info.cut.elements(), [&](int64_t inWhole, int64_t inPart, int64_t count) {
     std::vector<const void *> sources;
-    for (const void *in : inputs())
+    for (const void *in : inputs)
       sources.push_back(static_cast<const uint8_t *>(in) + inWhole * bytes);
     reduceInOrder(info.dtype, info.op, sources, count,
                   {static_cast<uint8_t *>(sides[size_t(member)].out) + inPart * bytes});
@@ -89,32 +89,33 @@ void InprocExchange::scatterInto(int member) {
 
 /// Sums the member's share of the elements into everyone's result. No other share reads or writes them, so results may
 /// be inputs.
-void InprocExchange::reduceShare(int member) {
+void InprocExchange::reduceShare(int member, const Inputs &inputs) {
   int64_t begin = info.cut.local * member / expected, end = info.cut.local * (member + 1) / expected;
   int64_t bytes = byteSize(info.dtype);
   if (begin == end)
     return;
   std::vector<const void *> sources;
   std::vector<void *> results;
-  for (const Side &side : sides) {
-    sources.push_back(static_cast<const uint8_t *>(side.in) + begin * bytes);
-    results.push_back(static_cast<uint8_t *>(side.out) + begin * bytes);
+  for (size_t other = 0; other < sides.size(); ++other) {
+    sources.push_back(static_cast<const uint8_t *>(inputs[other]) + begin * bytes);
+    results.push_back(static_cast<uint8_t *>(sides[other].out) + begin * bytes);
   }
   reduceInOrder(info.dtype, info.op, sources, end - begin, results);
 }
 
-void InprocExchange::moveShare(int member) {
+void InprocExchange::moveShare(int member, const Inputs &inputs) {
   if (info.kind == OperationKind::AllReduce)
-    reduceShare(member);
+    reduceShare(member, inputs);
   else
-    takeOwn(member);
+    takeOwn(member, inputs);
 }
 
-/// Runs `move`, which touches buffers and takes time.
+/// Runs `move(inputs)`, which touches buffers and takes time.
 template <typename Fn> void InprocExchange::withoutLock(std::unique_lock<std::mutex> &lock, Fn &&move) {
+  Inputs inputs = inputsNow();
   ++group.moving;
   lock.unlock();
-  move();
+  move(inputs);
   lock.lock();
   --group.moving;
   if (group.ended)
@@ -128,7 +129,7 @@ void InprocExchange::moveAll(std::unique_lock<std::mutex> &lock, int first) {
     if (side.taken || !side.here)
       continue;
     side.taken = true;
-    withoutLock(lock, [&] { moveShare(member); });
+    withoutLock(lock, [&](const Inputs &inputs) { moveShare(member, inputs); });
     if (++moved == expected)
       group.changed.notify_all();
   }
@@ -143,9 +144,9 @@ void InprocExchange::moveOwn(std::unique_lock<std::mutex> &lock, int member) {
     return;
   if (reduces && sumState == Sums::None) {
     sumState = Sums::Running;
-    withoutLock(lock, [&] {
+    withoutLock(lock, [&](const Inputs &inputs) {
       sums.resize(size_t(inputBytes()));
-      reduceInOrder(info.dtype, info.op, inputs(), info.cut.local, {sums.data()});
+      reduceInOrder(info.dtype, info.op, inputs, info.cut.local, {sums.data()});
     });
     sumState = Sums::Ready;
     group.changed.notify_all();
@@ -154,11 +155,11 @@ void InprocExchange::moveOwn(std::unique_lock<std::mutex> &lock, int member) {
   }
   side.taken = true;
   ++readers;
-  withoutLock(lock, [&] {
+  withoutLock(lock, [&](const Inputs &inputs) {
     if (reduces)
       packPart(info.cut, 1, 0, 0, info.cut.local, byteSize(info.dtype), sums.data(), side.out);
     else
-      takeOwn(member);
+      takeOwn(member, inputs);
   });
   --readers;
   if (++moved < expected && !reduces && side.in) {

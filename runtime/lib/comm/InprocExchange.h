@@ -64,13 +64,16 @@ private:
     std::vector<uint8_t> kept; // a copy of `in` whose owner has gone on
   };
 
-  void moveShare(int member);
-  void takeOwn(int member);
-  void gatherInto(int member);
-  void scatterInto(int member);
-  void reduceShare(int member);
+  /// By member. Taken under the lock: where a member goes on, its input becomes the copy of it.
+  using Inputs = std::vector<const void *>;
+
+  void moveShare(int member, const Inputs &inputs);
+  void takeOwn(int member, const Inputs &inputs);
+  void gatherInto(int member, const Inputs &inputs);
+  void scatterInto(int member, const Inputs &inputs);
+  void reduceShare(int member, const Inputs &inputs);
   template <typename Fn> void withoutLock(std::unique_lock<std::mutex> &lock, Fn &&move);
-  std::vector<const void *> inputs() const;
+  Inputs inputsNow() const;
   int64_t inputBytes() const;
 
   InprocGroup &group;

@@ -13,7 +13,7 @@ namespace drover::rt {
 using namespace std::chrono_literals;
 
 /// How long a rank that has failed waits for the others to end by themselves, with their own words.
-static constexpr auto endGrace = 2s;
+static constexpr auto endGrace = 5s;
 
 namespace {
 class MpiCommunicator : public Communicator {

