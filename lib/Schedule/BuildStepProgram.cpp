@@ -14,7 +14,10 @@ namespace {
 
 class Builder {
 public:
-  Builder(const MicrobatchProgram &program, const Plan &plan) : program(program) { step.plan = plan; }
+  Builder(const MicrobatchProgram &program, const Plan &plan, const BuildOptions &options)
+      : program(program), options(options) {
+    step.plan = plan;
+  }
 
   Result<StepProgram> run();
 
@@ -22,10 +25,13 @@ private:
   void describe();
   void layOutTensors();
   void buildCalls();
-  void markAccumulation(StepCall &call, const Call &source, std::set<int32_t> &written);
+  void listCommunicators();
+  void markAccumulation(StepCall &call, const Call &source, std::set<std::pair<int32_t, int32_t>> &written,
+                        uint32_t chunk);
   Operand resolve(uint32_t value, uint32_t chunk) const;
 
   const MicrobatchProgram &program;
+  const BuildOptions &options;
   StepProgram step;
   ChunkCut cut;
 };
@@ -34,25 +40,28 @@ Result<StepProgram> Builder::run() {
   if (std::optional<Error> error = checkPlan(step.plan))
     return *error;
   const Plan &plan = step.plan;
-  if (plan.tp * plan.cp * plan.pp * plan.dp != 1)
-    return Error{"the step program is built for one rank: tp, cp, pp and dp must be 1"};
-  if (program.train && plan.schedule() == ScheduleKind::ZeroBubbleH1)
+  bool isSplit =
+      std::any_of(program.calls.begin(), program.calls.end(), [](const Call &c) { return c.weightGradient; });
+  if (program.train && plan.schedule() == ScheduleKind::ZeroBubbleH1 && !isSplit)
     return Error{"schedule zb-h1 needs bodies whose backward is split into input and weight gradients; accepted are "
                  "1f1b, interleaved and bfs"};
+  if (isSplit && plan.schedule() != ScheduleKind::ZeroBubbleH1)
+    return Error{std::string("schedule ") + nameOf(plan.schedule()) +
+                 " runs whole backwards: split ones are for zb-h1"};
   std::vector<int64_t> layers =
-      plan.layersPerChunk.empty() ? spreadLayers(program.numLayers(), plan.chunks) : plan.layersPerChunk;
+      plan.layersPerChunk.empty() ? spreadLayers(program.numLayers(), plan.pp * plan.chunks) : plan.layersPerChunk;
   Result<ChunkCut> result = cutIntoChunks(program, layers, step.chunks);
   if (!result)
     return Error{result.error()};
   cut = std::move(*result);
-  describe();
   step.grid = {plan.tp, plan.cp, plan.pp, plan.dp, program.kv, {"tp", "cp", "pp", "dp"}};
+  describe();
   layOutTensors();
   layOutBuckets(program, cut, step);
   buildCalls();
-  BoundaryLife life{cut.boundaryKept, cut.boundaryKeptByNext};
+  listCommunicators();
   for (int64_t globalBatch : plan.globalBatches)
-    if (std::optional<Error> error = placeBatch(program, step, life, globalBatch))
+    if (std::optional<Error> error = placeBatch(program, step, globalBatch, options))
       return *error;
   measureWorkspace(step);
   return std::move(step);
@@ -128,7 +137,7 @@ Operand Builder::resolve(uint32_t value, uint32_t chunk) const {
 }
 
 void Builder::buildCalls() {
-  std::set<int32_t> written;
+  std::set<std::pair<int32_t, int32_t>> written; // stage, parameter
   for (size_t i = 0; i < program.calls.size(); ++i) {
     const Call &source = program.calls[i];
     uint32_t chunk = cut.chunkOfCall[i];
@@ -141,21 +150,53 @@ void Builder::buildCalls() {
     for (size_t r = 0; r < source.results.size(); ++r)
       if (source.inPlace[r] < 0)
         call.operands.push_back(resolve(source.results[r], chunk));
-    markAccumulation(call, source, written);
-    step.chunks[chunk].phases[source.backward].push_back(std::move(call));
+    markAccumulation(call, source, written, chunk);
+    step.chunks[chunk].phases[phaseOf(source)].push_back(std::move(call));
   }
 }
 
-/// The first call into an accumulator overwrites it in the first microbatch. A call that also adds to one which an
-/// earlier call of the microbatch wrote (a tied table) cannot do both: its fresh accumulators are zeroed instead.
-void Builder::markAccumulation(StepCall &call, const Call &source, std::set<int32_t> &written) {
+/// Edges that boundary tensors and their gradients travel, then ties, one a set of stages.
+void Builder::listCommunicators() {
+  auto add = [&](Communicator communicator) {
+    communicator.id = DROVER_COMM_FIRST_LISTED + static_cast<uint32_t>(step.communicators.size());
+    step.communicators.push_back(std::move(communicator));
+  };
+  auto pp = static_cast<int32_t>(step.grid.pp);
+  for (bool forward : {true, false})
+    for (int32_t from = 0; from < pp && pp > 1; ++from) {
+      int32_t to = (from + (forward ? 1 : pp - 1)) % pp;
+      auto travels = [&](uint32_t c) {
+        if (step.stageOf(c) != from)
+          return false;
+        return forward ? c + 1 < step.chunks.size() && step.chunks[c].yBytes > 0
+                       : step.train && c > 0 && step.chunks[c].dxBytes > 0;
+      };
+      bool used = false;
+      for (uint32_t c = 0; c < step.chunks.size(); ++c)
+        used |= travels(c);
+      if (used)
+        add({0, false, from, to, forward, {}});
+    }
+  std::set<std::vector<int32_t>> ties;
+  for (const Bucket &bucket : step.buckets)
+    if (std::vector<int32_t> holders = step.stagesOf(bucket); step.train && holders.size() > 1)
+      ties.insert(std::move(holders));
+  for (const std::vector<int32_t> &holders : ties)
+    add({0, true, -1, -1, true, holders});
+}
+
+/// The first call of a stage into an accumulator overwrites it in the first microbatch. A call that also adds to one
+/// which an earlier call of the microbatch wrote (a tied table) cannot do both: its fresh accumulators are zeroed
+/// instead.
+void Builder::markAccumulation(StepCall &call, const Call &source, std::set<std::pair<int32_t, int32_t>> &written,
+                               uint32_t chunk) {
   std::vector<BucketRange> fresh;
   bool old = false;
   for (uint32_t operand : source.operands) {
     const Value &value = program.values[cut.root[operand]];
     if (value.kind != ValueKind::Accumulator)
       continue;
-    if (!written.insert(value.index).second) {
+    if (!written.insert({step.stageOf(chunk), value.index}).second) {
       old = true;
       continue;
     }
@@ -169,8 +210,9 @@ void Builder::markAccumulation(StepCall &call, const Call &source, std::set<int3
 
 } // namespace
 
-Result<StepProgram> drover::schedule::buildStepProgram(const MicrobatchProgram &program, const Plan &plan) {
-  return Builder(program, plan).run();
+Result<StepProgram> drover::schedule::buildStepProgram(const MicrobatchProgram &program, const Plan &plan,
+                                                       const BuildOptions &options) {
+  return Builder(program, plan, options).run();
 }
 
 void drover::schedule::measureWorkspace(StepProgram &step) {

@@ -16,7 +16,7 @@ namespace {
 /// A use of a value: the chunk, the phase and the place among all calls.
 struct Use {
   uint32_t chunk;
-  bool backward;
+  size_t phase;
   size_t call;
 };
 
@@ -40,6 +40,7 @@ private:
   std::optional<Error> findRoots();
   std::optional<Error> chooseSpaces();
   std::optional<Error> chooseSpace(uint32_t value, const Use &def, const std::vector<Use> &uses);
+  uint32_t nextChunk(const Use &def) const;
   void pack();
 
   std::string describe(const Call &call) const {
@@ -50,6 +51,7 @@ private:
   const MicrobatchProgram &program;
   std::vector<StepChunk> &chunks;
   ChunkCut cut;
+  std::vector<bool> hasCalls;   // by chunk
   std::map<uint32_t, Use> defs; // of roots that calls make
   std::map<uint32_t, std::vector<Use>> uses;
 };
@@ -67,30 +69,29 @@ std::optional<Error> Cutter::assignCalls(const std::vector<int64_t> &layersPerCh
   // A call without a layer goes with the layer before it; those before the first layer to the first chunk and those
   // after the last one to the last, whatever layers these hold. Backward calls mirror that.
   auto last = static_cast<uint32_t>(layersPerChunk.size() - 1);
-  std::map<bool, int64_t> lastLayered;
+  std::array<int64_t, 3> lastLayered = {-1, -1, -1};
   for (size_t i = 0; i < program.calls.size(); ++i)
     if (program.calls[i].layer >= 0)
-      lastLayered[program.calls[i].backward] = static_cast<int64_t>(i);
-  uint32_t current = 0;
+      lastLayered[phaseOf(program.calls[i])] = static_cast<int64_t>(i);
+  std::array<uint32_t, 3> current = {0, last, last};
   bool backward = false;
+  hasCalls.assign(layersPerChunk.size(), false);
   for (size_t i = 0; i < program.calls.size(); ++i) {
     const Call &call = program.calls[i];
+    size_t phase = phaseOf(call);
     if (backward && !call.backward)
       return Error{describe(call) + " is a forward call behind a backward call"};
-    if (call.backward && !backward) {
-      backward = true;
-      current = last;
-    }
-    auto layered = lastLayered.find(backward);
-    uint32_t chunk = current;
+    backward = call.backward;
+    uint32_t chunk = current[phase];
     if (call.layer >= 0)
       chunk = chunkOfLayer[call.layer];
-    else if (layered != lastLayered.end() && static_cast<int64_t>(i) > layered->second)
+    else if (lastLayered[phase] >= 0 && static_cast<int64_t>(i) > lastLayered[phase])
       chunk = backward ? 0 : last;
-    if (backward ? chunk > current : chunk < current)
+    if (backward ? chunk > current[phase] : chunk < current[phase])
       return Error{describe(call) + " belongs to chunk " + std::to_string(chunk) + ", the call before it to chunk " +
-                   std::to_string(current) + ": layers must follow each other"};
-    cut.chunkOfCall.push_back(current = chunk);
+                   std::to_string(current[phase]) + ": layers must follow each other"};
+    cut.chunkOfCall.push_back(current[phase] = chunk);
+    hasCalls[chunk] = true;
   }
   return std::nullopt;
 }
@@ -106,12 +107,12 @@ std::optional<Error> Cutter::findRoots() {
         return Error{describe(call) + " reads a value that an earlier call overwrote in place"};
       if (program.values[cut.root[operand]].kind == ValueKind::Result && !defs.count(cut.root[operand]))
         return Error{describe(call) + " reads a value before it is made"};
-      uses[cut.root[operand]].push_back({cut.chunkOfCall[i], call.backward, i});
+      uses[cut.root[operand]].push_back({cut.chunkOfCall[i], phaseOf(call), i});
     }
     for (size_t r = 0; r < call.results.size(); ++r) {
       uint32_t result = call.results[r];
       if (call.inPlace[r] < 0) {
-        defs.insert({result, Use{cut.chunkOfCall[i], call.backward, i}});
+        defs.insert({result, Use{cut.chunkOfCall[i], phaseOf(call), i}});
         continue;
       }
       if (static_cast<size_t>(call.inPlace[r]) >= call.operands.size())
@@ -133,8 +134,6 @@ std::optional<Error> Cutter::findRoots() {
 
 std::optional<Error> Cutter::chooseSpaces() {
   cut.places.resize(program.values.size());
-  cut.boundaryKept.assign(chunks.size(), false);
-  cut.boundaryKeptByNext.assign(chunks.size(), false);
   for (const auto &[value, def] : defs) {
     cut.places[value].chunk = def.chunk;
     auto isValue = [&, value = value](int64_t other) { return other >= 0 && cut.root[other] == value; };
@@ -149,25 +148,29 @@ std::optional<Error> Cutter::chooseSpaces() {
   return std::nullopt;
 }
 
+/// The chunk that a value may flow to: the next one that does something.
+uint32_t Cutter::nextChunk(const Use &def) const {
+  uint32_t step = def.phase == 0 ? 1 : static_cast<uint32_t>(-1), next = def.chunk + step;
+  while (next < chunks.size() && !hasCalls[next])
+    next += step;
+  return next;
+}
+
 std::optional<Error> Cutter::chooseSpace(uint32_t value, const Use &def, const std::vector<Use> &valueUses) {
   Space space = Space::Scratch;
-  uint32_t next = def.backward ? def.chunk - 1 : def.chunk + 1; // the chunk that the value may flow to
+  uint32_t next = nextChunk(def);
   bool crosses = false;
   for (const Use &use : valueUses) {
-    if (use.chunk != def.chunk && use.chunk != next)
+    if (use.chunk != def.chunk && (use.chunk != next || def.phase == 2))
       return Error{describe(program.calls[use.call]) + " in chunk " + std::to_string(use.chunk) +
                    " reads a value of chunk " + std::to_string(def.chunk) +
                    ": values flow to the neighbouring chunk only; fewer chunks avoid that"};
-    crosses |= use.chunk == next && use.chunk != def.chunk;
-    if (use.backward != def.backward)
+    crosses |= use.chunk != def.chunk;
+    if (use.phase != def.phase)
       space = Space::Stash;
   }
-  if (crosses) {
-    space = def.backward ? Space::DX : Space::Y;
-    for (const Use &use : valueUses)
-      if (!def.backward && use.backward)
-        (use.chunk == next ? cut.boundaryKeptByNext : cut.boundaryKept)[def.chunk] = true;
-  }
+  if (crosses)
+    space = def.phase == 0 ? Space::Y : Space::DX;
   cut.places[value].space = space;
   return std::nullopt;
 }
@@ -175,7 +178,7 @@ std::optional<Error> Cutter::chooseSpace(uint32_t value, const Use &def, const s
 void Cutter::pack() {
   // Scratch is coloured by the calls of a phase: a result is live from its call to its last reader, both included,
   // since a body may write a result before it has read its operands.
-  std::map<std::pair<uint32_t, bool>, std::pair<std::vector<uint32_t>, std::vector<SlotRequest>>> scratch;
+  std::map<std::pair<uint32_t, size_t>, std::pair<std::vector<uint32_t>, std::vector<SlotRequest>>> scratch;
   for (auto &[value, def] : defs) {
     ChunkCut::Place &place = cut.places[value];
     StepChunk &chunk = chunks[def.chunk];
@@ -195,7 +198,7 @@ void Cutter::pack() {
       append(chunk.dxBytes);
       break;
     case Space::Scratch: {
-      auto &[values, requests] = scratch[{def.chunk, def.backward}];
+      auto &[values, requests] = scratch[{def.chunk, def.phase}];
       int64_t lastUse = static_cast<int64_t>(def.call);
       for (const Use &use : uses[value])
         lastUse = std::max(lastUse, static_cast<int64_t>(use.call));
@@ -216,9 +219,15 @@ void Cutter::pack() {
     for (size_t i = 0; i < values.size(); ++i)
       cut.places[values[i]].offset = requests[i].offset;
   }
-  for (size_t i = 0; i + 1 < chunks.size(); ++i) {
-    chunks[i + 1].xBytes = chunks[i].yBytes;
-    chunks[i].dyBytes = chunks[i + 1].dxBytes;
+  for (size_t i = 1; i < chunks.size(); ++i) {
+    chunks[i].xBytes = chunks[i - 1].yBytes;
+    if (!hasCalls[i])
+      chunks[i].yBytes = chunks[i].xBytes;
+  }
+  for (size_t i = chunks.size() - 1; i > 0; --i) {
+    if (!hasCalls[i])
+      chunks[i].dxBytes = chunks[i].dyBytes;
+    chunks[i - 1].dyBytes = chunks[i].dxBytes;
   }
 }
 

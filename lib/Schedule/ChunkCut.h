@@ -21,12 +21,13 @@ struct ChunkCut {
     int64_t offset = 0;
   };
   std::vector<Place> places;
-  /// Per chunk: whether a backward phase reads the tensors of the boundary behind it (as y or as the next chunk's x).
-  std::vector<bool> boundaryKept, boundaryKeptByNext;
 };
 
+/// The phase that a call belongs to.
+inline size_t phaseOf(const Call &call) { return !call.backward ? 0 : call.weightGradient ? 2 : 1; }
+
 /// Cuts the calls by the layers per chunk, decides the space of every value and packs stash, boundaries and scratch;
-/// fills the sizes of `chunks`. Expects one rank's program with all its chunks.
+/// fills the sizes of `chunks`. A chunk without calls passes its boundaries on.
 Result<ChunkCut> cutIntoChunks(const MicrobatchProgram &program, const std::vector<int64_t> &layersPerChunk,
                                std::vector<StepChunk> &chunks);
 

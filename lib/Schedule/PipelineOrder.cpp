@@ -94,9 +94,12 @@ Replay drover::schedule::replayOrders(int64_t ranks, int64_t chunks, int64_t mic
   std::vector<double> clock(ranks, 0), work(ranks, 0);
   auto weigh = [&](int64_t place) { return costs.chunkWeights.empty() ? 1.0 : costs.chunkWeights[place]; };
 
+  Replay replay;
   size_t done = 0, total = 0;
-  for (const std::vector<WorkItem> &order : orders)
+  for (const std::vector<WorkItem> &order : orders) {
     total += order.size();
+    replay.ends.emplace_back().reserve(order.size());
+  }
   for (bool progress = true; done < total && progress;) {
     progress = false;
     for (int64_t rank = 0; rank < ranks; ++rank)
@@ -124,6 +127,7 @@ Replay drover::schedule::replayOrders(int64_t ranks, int64_t chunks, int64_t mic
         cost *= weigh(place);
         clock[rank] = std::max(clock[rank], ready) + cost;
         work[rank] += cost;
+        replay.ends[rank].push_back(clock[rank]);
         if (item.phase == Phase::Forward)
           forwardEnd[cell] = clock[rank];
         else if (item.phase == Phase::Backward)
@@ -134,7 +138,6 @@ Replay drover::schedule::replayOrders(int64_t ranks, int64_t chunks, int64_t mic
       }
   }
 
-  Replay replay;
   replay.deadlock = done < total;
   replay.makespan = *std::max_element(clock.begin(), clock.end());
   replay.busiest = *std::max_element(work.begin(), work.end());

@@ -3,50 +3,117 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "PlaceBatch.h"
-#include "SlotAllocator.h"
+#include "BucketPlan.h"
+#include "GlobalOrder.h"
+#include "Hazards.h"
+#include "SlotPlan.h"
 #include <algorithm>
-#include <map>
-#include <set>
+#include <cassert>
+#include <memory>
+#include <unordered_map>
 
 using namespace drover::schedule;
 
 namespace {
 
-/// Slots that live from action to action, by class.
-enum SlotClass { InputSlot, OutputSlot, StashSlot, ForwardSlot, BackwardSlot };
+struct BindingHash {
+  size_t operator()(const Binding &binding) const {
+    uint64_t hash = 0;
+    for (int64_t offset : binding.offsets)
+      hash = (hash ^ static_cast<uint64_t>(offset)) * 0x9E3779B97F4A7C15u;
+    return hash ^ (hash >> 32);
+  }
+};
+
+/// A stage's list while it grows.
+struct StageState {
+  Stage stage;
+  std::vector<drover_action> actions;
+  std::unordered_map<Binding, uint32_t, BindingHash> bindingIndex;
+  std::vector<const GlobalItem *> items;
+  std::unique_ptr<SlotPlan> slots;
+  std::unique_ptr<BoundaryPools> pools;
+  BucketPlan buckets;
+  int64_t scratchOffset = 0;
+  // Resources of the buckets' spaces.
+  std::vector<HazardTracker::Resource> parameters, accumulators; // by instance
+  std::vector<HazardTracker::Resource> masters, gradients;       // by bucket
+  std::vector<uint32_t> parameterCursor, accumulatorCursor;      // by bucket: the instance of the present
+};
+
+/// What a chunk's boundary tensors need on a pipeline of several stages.
+struct ChunkBoundaries {
+  bool passes = false;
+  /// The last phase that reads each; -1: none does, beside the send.
+  std::array<int, kNumSpaces> lastPhase;
+};
 
 class BatchPlacer {
 public:
-  BatchPlacer(const MicrobatchProgram &program, StepProgram &step, const BoundaryLife &life)
-      : program(program), step(step), life(life) {}
+  BatchPlacer(const MicrobatchProgram &program, StepProgram &step, const BuildOptions &options)
+      : program(program), step(step), options(options), accesses(findAccesses(step)),
+        hazards(static_cast<size_t>(step.grid.pp)) {}
 
   std::optional<Error> run(int64_t globalBatch);
 
 private:
-  using Key = std::tuple<SlotClass, uint32_t, uint32_t>; // class, chunk, microbatch
-  void orderWork();
-  int64_t placeBuckets();
-  void placeDynamic(int64_t base);
-  void emitActions();
-  void push(drover_action_kind kind, const WorkItem &item, const Binding &binding, uint16_t flags);
-  void touch(SlotClass slotClass, uint32_t chunk, uint32_t microbatch, int64_t bytes, int64_t time);
-  Binding bindingOf(const WorkItem &item) const;
-  int64_t offsetOf(SlotClass slotClass, uint32_t chunk, uint32_t microbatch) const {
-    auto found = slots.find({slotClass, chunk, microbatch});
-    return found == slots.end() ? -1 : found->second.offset;
+  void placeStage(int32_t index);
+  void findBoundaries();
+  void findSharedReductions();
+
+  void emitItem(const GlobalItem &item);
+  HazardTracker::Pending emitRun(const GlobalItem &item, Binding &dying);
+  void useBuckets(const GlobalItem &item, HazardTracker::Pending &pending, Binding &binding, Binding &dying,
+                  uint16_t &flags);
+  void useBoundary(const GlobalItem &item, Space space, HazardTracker::Pending &pending, Binding &binding,
+                   Binding &dying);
+  void emitTransfer(const GlobalItem &item, Binding &dying);
+  void release(const GlobalItem &item, const Binding &dying);
+  void emitGather(const std::vector<int32_t> &stageIndices, int32_t bucket, const std::vector<uint32_t> &instances);
+  void emitReduce(const std::vector<int32_t> &stageIndices, int32_t bucket, const std::vector<uint32_t> &instances);
+  void emitOnAllStages(drover_action_kind kind);
+  void emitEnd();
+
+  uint32_t push(uint32_t stage, const drover_action &action, const Binding &binding, HazardTracker::Pending &pending);
+  HazardTracker::Pending begin(uint32_t stage, drover_stream stream) {
+    return hazards.begin(stage, stream, static_cast<uint32_t>(states[stage].actions.size()));
   }
+  drover_action actionOf(drover_action_kind kind, drover_stream stream, uint32_t chunk) const {
+    drover_action action = {};
+    action.kind = static_cast<uint8_t>(kind);
+    action.stream = static_cast<uint8_t>(stream);
+    action.chunk = static_cast<uint16_t>(chunk);
+    action.sequence = sequence;
+    return action;
+  }
+  uint32_t peerOf(uint32_t from, uint32_t to, bool forward) const;
+  uint32_t tieOf(const Bucket &bucket) const;
+  int64_t boundaryBytes(Space space, uint32_t chunk) const;
+  int32_t &slotOf(Space space, uint32_t chunk, uint32_t microbatch) {
+    size_t kind = static_cast<size_t>(space) - static_cast<size_t>(Space::X);
+    return boundarySlots[(kind * step.chunks.size() + chunk) * static_cast<size_t>(batch.microbatches) + microbatch];
+  }
+  bool hasEdges() const { return step.grid.pp > 1; }
   void measure();
 
   const MicrobatchProgram &program;
   StepProgram &step;
-  const BoundaryLife &life;
+  const BuildOptions &options;
+  std::vector<ChunkAccess> accesses;
+  HazardTracker hazards;
   Batch batch;
-  Stage stage;
-  std::vector<WorkItem> order;
-  std::map<Key, SlotRequest> slots;
-  int64_t scalarOffset = 0, scratchOffset = 0, scratchBytes = 0;
-  std::map<std::array<int64_t, kNumSpaces>, uint32_t> bindingIndex;
+  std::vector<GlobalItem> order;
+  std::vector<bool> startsGroup; // by microbatch
+  std::vector<StageState> states;
+  std::vector<ChunkBoundaries> boundaries;
+  std::vector<int32_t> boundarySlots;                                   // x, y, dy, dx by chunk and microbatch
+  std::vector<std::pair<const GlobalItem *, int32_t>> sharedReductions; // behind which item, bucket
+  uint32_t sequence = 0;
 };
+
+//===----------------------------------------------------------------------===//
+// Before the first action
+//===----------------------------------------------------------------------===//
 
 std::optional<Error> BatchPlacer::run(int64_t globalBatch) {
   Result<int64_t> microbatches = countMicrobatches(step.plan, globalBatch);
@@ -58,185 +125,466 @@ std::optional<Error> BatchPlacer::run(int64_t globalBatch) {
   batch.globalBatch = globalBatch;
   batch.microbatches = *microbatches;
   batch.groups = std::move(*groups);
-  stage.firstAction = step.actions.size();
-  orderWork();
-  placeDynamic(placeBuckets());
-  emitActions();
+  startsGroup.assign(static_cast<size_t>(batch.microbatches), false);
+  size_t start = 0;
+  for (int64_t size : batch.groups) {
+    startsGroup[start] = true;
+    start += static_cast<size_t>(size);
+  }
+  order = orderGlobally(step, batch);
+  states.resize(static_cast<size_t>(step.grid.pp));
+  for (const GlobalItem &item : order)
+    states[item.stage].items.push_back(&item);
+  for (int32_t stage = 0; stage < step.grid.pp; ++stage)
+    placeStage(stage);
+  findBoundaries();
+  findSharedReductions();
+
+  if (step.train && step.grid.ranks() > 1)
+    emitOnAllStages(DROVER_COUNT);
+  for (int32_t b = 0; b < static_cast<int32_t>(step.buckets.size()); ++b) {
+    std::vector<int32_t> holders = step.stagesOf(step.buckets[b]);
+    if (holders.size() > 1 && needsGather(step, step.buckets[b]))
+      emitGather(holders, b, std::vector<uint32_t>(holders.size(), 0));
+  }
+  for (const GlobalItem &item : order)
+    emitItem(item);
+  if (step.train)
+    emitEnd();
   measure();
-  stage.numActions = step.actions.size() - stage.firstAction;
-  batch.stages.push_back(std::move(stage));
-  step.batches.push_back(std::move(batch));
   return std::nullopt;
 }
 
-void BatchPlacer::orderWork() {
-  order = orderOfRank(step.plan.schedule(), 1, static_cast<int64_t>(step.chunks.size()), batch.groups, 0);
-  if (!step.train)
-    order.erase(std::remove_if(order.begin(), order.end(), [](const WorkItem &i) { return i.phase != Phase::Forward; }),
-                order.end());
-}
+void BatchPlacer::placeStage(int32_t index) {
+  StageState &state = states[index];
+  int64_t end = placeLastingSpaces(step, index, state.stage);
+  Memory &memory = state.stage.memory;
+  for (uint32_t c = 0; c < step.chunks.size(); ++c)
+    for (int64_t bytes : step.chunks[c].scratchBytes)
+      if (step.stageOf(c) == index)
+        memory.scratch = std::max(memory.scratch, bytes);
+  state.scratchOffset = end;
+  end = alignTo(end + memory.scratch, kSlotAlignment);
+  state.buckets = planBuckets(step, batch, accesses, state.items, state.stage, end);
+  state.slots = std::make_unique<SlotPlan>(step, batch, accesses, state.items);
+  state.slots->place(memory, end);
+  state.pools = std::make_unique<BoundaryPools>(hazards, options.spareSlots);
+  state.pools->start(end);
 
-/// What lives all the time comes first, in the same place for every global batch: a step may change from one to
-/// another without moving weights.
-int64_t BatchPlacer::placeBuckets() {
-  int64_t end = 0;
-  auto take = [&](int64_t bytes) {
-    int64_t offset = end;
-    end = alignTo(end + bytes, kSlotAlignment);
-    return offset;
+  for (size_t b = 0; b < step.buckets.size(); ++b) {
+    state.masters.push_back(hazards.makeResource());
+    state.gradients.push_back(hazards.makeResource());
+  }
+  // One range is one resource.
+  auto isOneRange = [&](int32_t b, Space one, Space other) {
+    const Binding &places = state.stage.buckets[b];
+    return places[one] >= 0 && places[one] == places[other];
   };
-  scalarOffset = take(kScalarBytes);
-  bool separateMaster = step.train && step.computeType != DType::F32;
-  bool moments = step.plan.optimizer == "adamw";
-  for (const Bucket &bucket : step.buckets) {
-    Binding places;
-    int64_t bytes = bucket.elements * bytesOf(step.computeType);
-    places[Space::Parameter] = take(bytes);
-    stage.memory.parameters += bytes;
-    if (step.train) {
-      // In f32 on one rank the master weights are the parameters.
-      places[Space::Master] = separateMaster ? take(bucket.elements * 4) : places[Space::Parameter];
-      stage.memory.optimizer += separateMaster ? bucket.elements * 4 : 0;
-      if (bucket.trainable()) {
-        places[Space::Accumulator] = take(bucket.elements * 4);
-        stage.memory.gradients += bucket.elements * 4;
-      }
-      if (bucket.trainable() && moments) {
-        places[Space::Moment1] = take(bucket.elements * 4);
-        places[Space::Moment2] = take(bucket.elements * 4);
-        stage.memory.optimizer += bucket.elements * 8;
-      }
+  for (const BucketInstance &instance : state.buckets.parameters)
+    state.parameters.push_back(isOneRange(instance.bucket, Space::Parameter, Space::Master)
+                                   ? state.masters[instance.bucket]
+                                   : hazards.makeResource());
+  for (const BucketInstance &instance : state.buckets.accumulators)
+    state.accumulators.push_back(isOneRange(instance.bucket, Space::Accumulator, Space::Gradient)
+                                     ? state.gradients[instance.bucket]
+                                     : hazards.makeResource());
+  state.parameterCursor.assign(step.buckets.size(), 0);
+  state.accumulatorCursor.assign(step.buckets.size(), 0);
+}
+
+void BatchPlacer::findBoundaries() {
+  boundarySlots.assign(4 * step.chunks.size() * static_cast<size_t>(batch.microbatches), -1);
+  for (uint32_t c = 0; c < step.chunks.size(); ++c) {
+    ChunkBoundaries &boundary = boundaries.emplace_back();
+    boundary.passes = passesThrough(step.chunks[c]);
+    boundary.lastPhase.fill(-1);
+    for (int phase = 0; phase < 3; ++phase)
+      for (Space space : {Space::X, Space::Y, Space::DY, Space::DX})
+        if (accesses[c][phase].uses(space))
+          boundary.lastPhase[static_cast<size_t>(space)] = phase;
+  }
+}
+
+void BatchPlacer::findSharedReductions() {
+  for (int32_t b = 0; b < static_cast<int32_t>(step.buckets.size()); ++b) {
+    const Bucket &bucket = step.buckets[b];
+    if (step.stagesOf(bucket).size() < 2 || !needsReduce(step, bucket))
+      continue;
+    const GlobalItem *last = nullptr;
+    for (const GlobalItem &item : order) {
+      const std::vector<int32_t> &sums = accesses[item.chunk][static_cast<size_t>(item.phase)].accumulators;
+      if (std::find(sums.begin(), sums.end(), b) != sums.end())
+        last = &item;
     }
-    places[Space::Scalar] = scalarOffset;
-    stage.buckets.push_back(places);
+    sharedReductions.emplace_back(last, b);
   }
-  return end;
 }
 
-void BatchPlacer::touch(SlotClass slotClass, uint32_t chunk, uint32_t microbatch, int64_t bytes, int64_t time) {
-  if (bytes == 0)
-    return;
-  auto [slot, isNew] = slots.insert({{slotClass, chunk, microbatch}, SlotRequest{bytes, time, time, 0}});
-  if (!isNew)
-    slot->second.last = time;
-}
-
-/// Colours the slots over the order of work. On one rank a chunk's y is the next one's x, and its dy the next one's
-/// dx: one slot each.
-void BatchPlacer::placeDynamic(int64_t base) {
-  auto last = static_cast<uint32_t>(step.chunks.size() - 1);
-  for (size_t i = 0; i < order.size(); ++i) {
-    auto [phase, chunk, microbatch] = order[i];
-    auto time = static_cast<int64_t>(i);
-    const StepChunk &sizes = step.chunks[chunk];
-    bool forward = phase == Phase::Forward;
-    touch(InputSlot, 0, microbatch, step.inputBytes, time);
-    touch(OutputSlot, 0, microbatch, step.outputBytes, time);
-    touch(StashSlot, chunk, microbatch, sizes.stashBytes, time);
-    if (forward || life.keptHere[chunk])
-      touch(ForwardSlot, chunk, microbatch, sizes.yBytes, time);
-    if (chunk > 0 && (forward || life.keptByNext[chunk - 1]))
-      touch(ForwardSlot, chunk - 1, microbatch, sizes.xBytes, time);
-    if (!forward && chunk > 0)
-      touch(BackwardSlot, chunk, microbatch, sizes.dxBytes, time);
-    if (!forward && chunk < last)
-      touch(BackwardSlot, chunk + 1, microbatch, sizes.dyBytes, time);
-    scratchBytes = std::max(scratchBytes, sizes.scratchBytes[static_cast<size_t>(phase)]);
+int64_t BatchPlacer::boundaryBytes(Space space, uint32_t chunk) const {
+  const StepChunk &sizes = step.chunks[chunk];
+  switch (space) {
+  case Space::X:
+    return sizes.xBytes;
+  case Space::Y:
+    return sizes.yBytes;
+  case Space::DY:
+    return sizes.dyBytes;
+  default:
+    return sizes.dxBytes;
   }
-
-  scratchOffset = base;
-  int64_t dynamic = alignTo(scratchOffset + scratchBytes, kSlotAlignment);
-  std::vector<SlotRequest> requests;
-  for (const auto &[key, request] : slots)
-    requests.push_back(request);
-  stage.arenaBytes = dynamic + placeSlots(requests);
-  size_t i = 0;
-  for (auto &[key, request] : slots)
-    request.offset = dynamic + requests[i++].offset;
 }
 
-Binding BatchPlacer::bindingOf(const WorkItem &item) const {
-  auto [phase, chunk, microbatch] = item;
-  bool forward = phase == Phase::Forward;
-  Binding binding;
-  const Binding &bucket = stage.buckets[chunk];
-  binding[Space::Input] = offsetOf(InputSlot, 0, microbatch);
-  binding[Space::Output] = offsetOf(OutputSlot, 0, microbatch);
-  binding[Space::Parameter] = bucket[Space::Parameter];
-  binding[Space::Accumulator] = forward ? -1 : bucket[Space::Accumulator];
-  binding[Space::Stash] = offsetOf(StashSlot, chunk, microbatch);
-  if (forward || life.keptHere[chunk])
-    binding[Space::Y] = offsetOf(ForwardSlot, chunk, microbatch);
-  if (chunk > 0 && (forward || life.keptByNext[chunk - 1]))
-    binding[Space::X] = offsetOf(ForwardSlot, chunk - 1, microbatch);
-  if (!forward) {
-    binding[Space::DX] = chunk > 0 ? offsetOf(BackwardSlot, chunk, microbatch) : -1;
-    binding[Space::DY] = offsetOf(BackwardSlot, chunk + 1, microbatch);
-  }
-  binding[Space::Scratch] = scratchOffset;
-  binding[Space::Scalar] = scalarOffset;
-  return binding;
+uint32_t BatchPlacer::peerOf(uint32_t from, uint32_t to, bool forward) const {
+  for (const Communicator &communicator : step.communicators)
+    if (!communicator.isTie && communicator.forward == forward && communicator.from == static_cast<int32_t>(from) &&
+        communicator.to == static_cast<int32_t>(to))
+      return communicator.id;
+  assert(false && "no communicator for an edge");
+  return 0;
 }
 
-void BatchPlacer::push(drover_action_kind kind, const WorkItem &item, const Binding &binding, uint16_t flags) {
-  auto [known, isNew] = bindingIndex.insert({binding.offsets, static_cast<uint32_t>(stage.bindings.size())});
+uint32_t BatchPlacer::tieOf(const Bucket &bucket) const {
+  std::vector<int32_t> holders = step.stagesOf(bucket);
+  for (const Communicator &communicator : step.communicators)
+    if (communicator.isTie && communicator.stages == holders)
+      return communicator.id;
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Actions
+//===----------------------------------------------------------------------===//
+
+uint32_t BatchPlacer::push(uint32_t stageIndex, const drover_action &action, const Binding &binding,
+                           HazardTracker::Pending &pending) {
+  StageState &state = states[stageIndex];
+  Stage &stage = state.stage;
+  auto [known, isNew] = state.bindingIndex.insert({binding, static_cast<uint32_t>(stage.bindings.size())});
   if (isNew)
     stage.bindings.push_back(binding);
-  drover_action action = {};
-  action.kind = static_cast<uint8_t>(kind);
-  action.chunk = static_cast<uint16_t>(item.chunk);
-  action.phase = static_cast<uint16_t>(item.phase);
-  action.flags = flags;
-  action.microbatch = item.microbatch;
-  action.binding = known->second;
-  action.sequence = static_cast<uint32_t>(step.actions.size() - stage.firstAction);
-  step.actions.push_back(action);
+  state.actions.push_back(action);
+  drover_action &added = state.actions.back();
+  added.binding = known->second;
+  added.first_wait = static_cast<uint32_t>(stage.waits.size());
+  hazards.schedule(pending, stage.waits);
+  added.num_waits = static_cast<uint32_t>(stage.waits.size()) - added.first_wait;
+  if (added.num_waits == 0)
+    added.first_wait = 0;
+  return static_cast<uint32_t>(state.actions.size() - 1);
 }
 
-void BatchPlacer::emitActions() {
-  auto forEachBucket = [&](drover_action_kind kind) {
-    for (uint32_t b = 0; b < step.buckets.size(); ++b)
-      if (kind == DROVER_GATHER ? step.buckets[b].elements > 0 : step.buckets[b].trainable())
-        push(kind, {Phase::Forward, b, 0}, stage.buckets[b], 0);
-  };
-  if (step.train && step.computeType != DType::F32)
-    forEachBucket(DROVER_GATHER);
-  std::set<uint32_t> loaded, accumulated;
-  for (const WorkItem &item : order) {
-    uint16_t flags = 0;
-    if (item.phase == Phase::Backward && accumulated.insert(item.chunk).second)
-      flags |= DROVER_ACTION_FIRST;
-    if (loaded.insert(item.microbatch).second)
-      flags |= DROVER_ACTION_LOAD;
-    push(DROVER_RUN, item, bindingOf(item), flags);
+void BatchPlacer::emitItem(const GlobalItem &item) {
+  StageState &state = states[item.stage];
+  for (uint32_t instance : state.buckets.gatherBefore[item.ordinal])
+    emitGather({static_cast<int32_t>(item.stage)}, state.buckets.parameters[instance].bucket, {instance});
+  Binding dying;
+  HazardTracker::Pending pending = emitRun(item, dying);
+  hazards.finish(pending);
+  if (hasEdges())
+    emitTransfer(item, dying);
+  if (!(dying == Binding())) {
+    drover_action action = actionOf(DROVER_FREE, DROVER_STREAM_COMPUTE, item.chunk);
+    action.phase = static_cast<uint16_t>(item.phase);
+    action.microbatch = item.microbatch;
+    pending = begin(item.stage, DROVER_STREAM_COMPUTE);
+    push(item.stage, action, dying, pending);
+    hazards.finish(pending);
+    ++sequence;
+    release(item, dying);
   }
-  if (step.train) {
-    forEachBucket(DROVER_NORM);
-    forEachBucket(DROVER_UPDATE);
+  for (uint32_t instance : state.buckets.reduceBehind[item.ordinal])
+    emitReduce({static_cast<int32_t>(item.stage)}, state.buckets.accumulators[instance].bucket, {instance});
+  for (auto [last, bucket] : sharedReductions)
+    if (last == &item) {
+      std::vector<int32_t> holders = step.stagesOf(step.buckets[bucket]);
+      std::vector<uint32_t> instances;
+      for (int32_t holder : holders)
+        instances.push_back(states[holder].buckets.accumulatorsOf[bucket].front());
+      emitReduce(holders, bucket, instances);
+    }
+}
+
+HazardTracker::Pending BatchPlacer::emitRun(const GlobalItem &item, Binding &dying) {
+  StageState &state = states[item.stage];
+  HazardTracker::Pending pending = begin(item.stage, DROVER_STREAM_COMPUTE);
+  drover_action action = actionOf(DROVER_RUN, DROVER_STREAM_COMPUTE, item.chunk);
+  action.phase = static_cast<uint16_t>(item.phase);
+  action.microbatch = item.microbatch;
+  Binding binding;
+  for (Space space : SlotPlan::kSpaces) {
+    SlotPlan::Slot slot = state.slots->find(space, item);
+    if (slot.offset < 0)
+      continue;
+    binding[space] = slot.offset;
+    if (slot.isLast && space != Space::Output)
+      dying[space] = slot.offset;
+    if (slot.isFirst && space == Space::Input)
+      action.flags |= DROVER_ACTION_LOAD;
+  }
+  if (hasEdges())
+    for (Space space : {Space::X, Space::Y, Space::DY, Space::DX})
+      useBoundary(item, space, pending, binding, dying);
+  useBuckets(item, pending, binding, dying, action.flags);
+  const PhaseAccess &access = accesses[item.chunk][action.phase];
+  if (access.uses(Space::Scratch))
+    binding[Space::Scratch] = state.scratchOffset;
+  binding[Space::Scalar] = 0;
+  push(item.stage, action, binding, pending);
+  ++sequence;
+  return pending;
+}
+
+void BatchPlacer::useBoundary(const GlobalItem &item, Space space, HazardTracker::Pending &pending, Binding &binding,
+                              Binding &dying) {
+  auto phase = static_cast<size_t>(item.phase);
+  int64_t bytes = boundaryBytes(space, item.chunk);
+  if (bytes == 0 || !accesses[item.chunk][phase].uses(space))
+    return;
+  StageState &state = states[item.stage];
+  int32_t &slot = slotOf(space, item.chunk, item.microbatch);
+  if (slot < 0) { // y and dx begin here, x and dy with their receives
+    slot = static_cast<int32_t>(state.pools->take(space, bytes));
+    hazards.write(pending, (*state.pools)[slot].resource);
+  } else {
+    hazards.read(pending, (*state.pools)[slot].resource);
+  }
+  binding[space] = (*state.pools)[slot].offset;
+  // What is sent on lives until its send, at the least.
+  bool sentNow = (space == Space::Y && phase == 0) || (space == Space::DX && phase == 1);
+  if (!sentNow && boundaries[item.chunk].lastPhase[static_cast<size_t>(space)] == static_cast<int>(phase))
+    dying[space] = binding[space];
+}
+
+void BatchPlacer::useBuckets(const GlobalItem &item, HazardTracker::Pending &pending, Binding &binding, Binding &dying,
+                             uint16_t &flags) {
+  StageState &state = states[item.stage];
+  const PhaseAccess &access = accesses[item.chunk][static_cast<size_t>(item.phase)];
+  int32_t own = step.chunks[item.chunk].bucket;
+  auto current = [&](const std::vector<BucketInstance> &instances, const std::vector<std::vector<uint32_t>> &byBucket,
+                     std::vector<uint32_t> &cursor, int32_t bucket) {
+    while (instances[byBucket[bucket][cursor[bucket]]].last < item.ordinal)
+      ++cursor[bucket];
+    return byBucket[bucket][cursor[bucket]];
+  };
+  for (int32_t bucket : access.parameters) {
+    uint32_t i = current(state.buckets.parameters, state.buckets.parametersOf, state.parameterCursor, bucket);
+    hazards.read(pending, state.parameters[i]);
+    const BucketInstance &instance = state.buckets.parameters[i];
+    if (bucket == own)
+      binding[Space::Parameter] = instance.offset;
+    if (hasDynamicParameters(step, step.buckets[bucket]) && instance.last == item.ordinal)
+      dying[Space::Parameter] = instance.offset;
+  }
+  for (int32_t bucket : access.accumulators) {
+    uint32_t i = current(state.buckets.accumulators, state.buckets.accumulatorsOf, state.accumulatorCursor, bucket);
+    const BucketInstance &instance = state.buckets.accumulators[i];
+    // The first action of each phase of each chunk overwrites what it is the first to write.
+    if (item.microbatch == 0 || (startsGroup[item.microbatch] && reducesEveryRun(step, step.buckets[bucket])))
+      flags |= DROVER_ACTION_FIRST;
+    if (instance.first == item.ordinal)
+      for (uint32_t old : instance.predecessors)
+        hazards.replace(pending, state.accumulators[old]);
+    hazards.write(pending, state.accumulators[i]);
+    if (bucket == own)
+      binding[Space::Accumulator] = instance.offset;
   }
 }
+
+/// A send and its receive, one element of the sequence right behind their producer.
+void BatchPlacer::emitTransfer(const GlobalItem &item, Binding &dying) {
+  bool forward = item.phase == Phase::Forward;
+  bool isEnd = forward ? item.chunk + 1 == step.chunks.size() : item.chunk == 0;
+  Space from = forward ? Space::Y : Space::DX, to = forward ? Space::X : Space::DY;
+  if (item.phase == Phase::WeightGradient || isEnd || boundaryBytes(from, item.chunk) == 0)
+    return;
+  uint32_t target = forward ? item.chunk + 1 : item.chunk - 1;
+  auto targetStage = static_cast<uint32_t>(step.stageOf(target));
+  const ChunkBoundaries &boundary = boundaries[item.chunk];
+  int32_t slot = slotOf(boundary.passes ? (forward ? Space::X : Space::DY) : from, item.chunk, item.microbatch);
+  assert(slot >= 0 && "a boundary is made before it is sent");
+  StageState &state = states[item.stage], &other = states[targetStage];
+
+  drover_action action =
+      actionOf(DROVER_SEND, forward ? DROVER_STREAM_FORWARD_SEND : DROVER_STREAM_BACKWARD_SEND, item.chunk);
+  action.phase = static_cast<uint16_t>(item.phase);
+  action.microbatch = item.microbatch;
+  action.peer = peerOf(item.stage, targetStage, forward);
+  Binding binding;
+  binding[from] = (*state.pools)[slot].offset;
+  HazardTracker::Pending send = begin(item.stage, static_cast<drover_stream>(action.stream));
+  hazards.read(send, (*state.pools)[slot].resource);
+  push(item.stage, action, binding, send);
+  if (boundary.lastPhase[static_cast<size_t>(from)] <= static_cast<int>(item.phase))
+    dying[from] = binding[from];
+
+  int32_t &received = slotOf(to, target, item.microbatch);
+  received = static_cast<int32_t>(other.pools->take(to, boundaryBytes(to, target)));
+  action.kind = DROVER_RECEIVE;
+  action.stream = forward ? DROVER_STREAM_FORWARD_RECEIVE : DROVER_STREAM_BACKWARD_RECEIVE;
+  action.chunk = static_cast<uint16_t>(target);
+  Binding place;
+  place[to] = (*other.pools)[received].offset;
+  HazardTracker::Pending receive = begin(targetStage, static_cast<drover_stream>(action.stream));
+  hazards.write(receive, (*other.pools)[received].resource);
+  push(targetStage, action, place, receive);
+  ++sequence;
+  hazards.finish(send);
+  hazards.finish(receive, {&send});
+}
+
+/// Boundary slots go back to their pools.
+void BatchPlacer::release(const GlobalItem &item, const Binding &dying) {
+  if (!hasEdges())
+    return;
+  const ChunkBoundaries &boundary = boundaries[item.chunk];
+  for (Space space : {Space::X, Space::Y, Space::DY, Space::DX}) {
+    if (dying[space] < 0)
+      continue;
+    Space kind = !boundary.passes ? space : space == Space::Y ? Space::X : Space::DY;
+    int32_t slot = slotOf(kind, item.chunk, item.microbatch);
+    states[item.stage].pools->giveBack(kind, boundaryBytes(kind, item.chunk), static_cast<uint32_t>(slot));
+  }
+}
+
+void BatchPlacer::emitGather(const std::vector<int32_t> &stageIndices, int32_t bucket,
+                             const std::vector<uint32_t> &instances) {
+  drover_action action = actionOf(DROVER_GATHER, DROVER_STREAM_GATHER, static_cast<uint32_t>(bucket));
+  action.peer = stageIndices.size() > 1 ? tieOf(step.buckets[bucket]) : 0;
+  std::vector<HazardTracker::Pending> pending;
+  for (size_t i = 0; i < stageIndices.size(); ++i) {
+    StageState &state = states[stageIndices[i]];
+    uint32_t instance = stageIndices.size() > 1 ? state.buckets.parametersOf[bucket].front() : instances[i];
+    Binding places = state.stage.buckets[bucket];
+    places[Space::Parameter] = state.buckets.parameters[instance].offset;
+    pending.push_back(begin(static_cast<uint32_t>(stageIndices[i]), DROVER_STREAM_GATHER));
+    if (places[Space::Master] >= 0)
+      hazards.read(pending.back(), state.masters[bucket]);
+    if (places[Space::Master] != places[Space::Parameter]) {
+      for (uint32_t old : state.buckets.parameters[instance].predecessors)
+        hazards.replace(pending.back(), state.parameters[old]);
+      hazards.write(pending.back(), state.parameters[instance]);
+    }
+    push(static_cast<uint32_t>(stageIndices[i]), action, places, pending.back());
+  }
+  ++sequence;
+  std::vector<const HazardTracker::Pending *> members;
+  for (const HazardTracker::Pending &member : pending)
+    members.push_back(&member);
+  for (HazardTracker::Pending &member : pending)
+    hazards.finish(member, members);
+}
+
+void BatchPlacer::emitReduce(const std::vector<int32_t> &stageIndices, int32_t bucket,
+                             const std::vector<uint32_t> &instances) {
+  drover_action action = actionOf(DROVER_REDUCE, DROVER_STREAM_REDUCE, static_cast<uint32_t>(bucket));
+  action.peer = stageIndices.size() > 1 ? tieOf(step.buckets[bucket]) : 0;
+  std::vector<HazardTracker::Pending> pending;
+  std::vector<Binding> freed;
+  for (size_t i = 0; i < stageIndices.size(); ++i) {
+    auto stage = static_cast<uint32_t>(stageIndices[i]);
+    StageState &state = states[stage];
+    bool isLater = instances[i] != state.buckets.accumulatorsOf[bucket].front();
+    action.flags = isLater ? DROVER_ACTION_ADD : 0;
+    Binding places = state.stage.buckets[bucket];
+    places[Space::Accumulator] = state.buckets.accumulators[instances[i]].offset;
+    pending.push_back(begin(stage, DROVER_STREAM_REDUCE));
+    hazards.write(pending.back(), state.accumulators[instances[i]]);
+    if (places[Space::Gradient] != places[Space::Accumulator])
+      hazards.write(pending.back(), state.gradients[bucket]);
+    push(stage, action, places, pending.back());
+    Binding &dying = freed.emplace_back();
+    if (hasDynamicAccumulators(step, step.buckets[bucket]))
+      dying[Space::Accumulator] = places[Space::Accumulator];
+  }
+  ++sequence;
+  std::vector<const HazardTracker::Pending *> members;
+  for (const HazardTracker::Pending &member : pending)
+    members.push_back(&member);
+  for (HazardTracker::Pending &member : pending)
+    hazards.finish(member, members);
+  for (size_t i = 0; i < stageIndices.size(); ++i) {
+    if (freed[i] == Binding())
+      continue;
+    auto stage = static_cast<uint32_t>(stageIndices[i]);
+    HazardTracker::Pending free = begin(stage, DROVER_STREAM_COMPUTE);
+    push(stage,
+         actionOf(DROVER_FREE, DROVER_STREAM_COMPUTE, static_cast<uint32_t>(step.buckets[bucket].chunks.front())),
+         freed[i], free);
+    hazards.finish(free);
+    ++sequence;
+  }
+}
+
+void BatchPlacer::emitOnAllStages(drover_action_kind kind) {
+  Binding binding;
+  binding[Space::Scalar] = 0;
+  std::vector<HazardTracker::Pending> pending;
+  for (uint32_t stage = 0; stage < states.size(); ++stage) {
+    pending.push_back(begin(stage, DROVER_STREAM_COMPUTE));
+    push(stage, actionOf(kind, DROVER_STREAM_COMPUTE, 0), binding, pending.back());
+  }
+  ++sequence;
+  std::vector<const HazardTracker::Pending *> members;
+  for (const HazardTracker::Pending &member : pending)
+    members.push_back(&member);
+  for (HazardTracker::Pending &member : pending)
+    hazards.finish(member, members);
+}
+
+/// Norms at the owners, the clip coefficient, updates.
+void BatchPlacer::emitEnd() {
+  auto emitAtOwners = [&](drover_action_kind kind) {
+    for (uint32_t b = 0; b < step.buckets.size(); ++b) {
+      if (!step.buckets[b].trainable())
+        continue;
+      auto stage = static_cast<uint32_t>(step.ownerOf(step.buckets[b]));
+      StageState &state = states[stage];
+      HazardTracker::Pending pending = begin(stage, DROVER_STREAM_COMPUTE);
+      hazards.read(pending, state.gradients[b]);
+      if (kind == DROVER_UPDATE)
+        hazards.write(pending, state.masters[b]);
+      push(stage, actionOf(kind, DROVER_STREAM_COMPUTE, b), state.stage.buckets[b], pending);
+      hazards.finish(pending);
+      ++sequence;
+    }
+  };
+  emitAtOwners(DROVER_NORM);
+  if (step.grid.ranks() > 1)
+    emitOnAllStages(DROVER_CLIP);
+  emitAtOwners(DROVER_UPDATE);
+}
+
+//===----------------------------------------------------------------------===//
+// Behind the last action
+//===----------------------------------------------------------------------===//
 
 void BatchPlacer::measure() {
-  auto peakOf = [&](std::initializer_list<SlotClass> classes) {
-    std::vector<SlotRequest> requests;
-    for (const auto &[key, request] : slots)
-      if (std::find(classes.begin(), classes.end(), std::get<0>(key)) != classes.end())
-        requests.push_back(request);
-    return peakBytes(requests);
-  };
-  Memory &memory = stage.memory;
-  memory.stash = peakOf({StashSlot});
-  memory.boundary = peakOf({ForwardSlot, BackwardSlot});
-  memory.inputs = peakOf({InputSlot});
-  memory.scratch = scratchBytes;
-  for (const Value &value : program.values)
-    if (value.kind == ValueKind::Result && value.logits)
-      memory.logits = std::max(memory.logits, value.bytes);
+  std::vector<int64_t> logits(states.size(), 0);
+  for (uint32_t c = 0; c < step.chunks.size(); ++c)
+    for (const std::vector<StepCall> &phase : step.chunks[c].phases)
+      for (const StepCall &call : phase)
+        for (uint32_t result : program.calls[call.source].results)
+          if (program.values[result].logits)
+            logits[step.stageOf(c)] = std::max(logits[step.stageOf(c)], program.values[result].bytes);
+  for (size_t i = 0; i < states.size(); ++i) {
+    StageState &state = states[i];
+    Stage &stage = state.stage;
+    stage.memory.logits = logits[i];
+    int64_t poolBegin = state.pools->offset();
+    if (hasEdges())
+      stage.memory.boundary = state.pools->bytes();
+    stage.arenaBytes = poolBegin + state.pools->bytes();
+    stage.firstAction = step.actions.size();
+    stage.numActions = state.actions.size();
+    step.actions.insert(step.actions.end(), state.actions.begin(), state.actions.end());
+    batch.stages.push_back(std::move(stage));
+  }
+  step.batches.push_back(std::move(batch));
 }
 
 } // namespace
 
 std::optional<Error> drover::schedule::placeBatch(const MicrobatchProgram &program, StepProgram &step,
-                                                  const BoundaryLife &life, int64_t globalBatch) {
-  return BatchPlacer(program, step, life).run(globalBatch);
+                                                  int64_t globalBatch, const BuildOptions &options) {
+  return BatchPlacer(program, step, options).run(globalBatch);
 }

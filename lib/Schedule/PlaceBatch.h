@@ -5,19 +5,13 @@
 #ifndef DROVER_LIB_SCHEDULE_PLACEBATCH_H
 #define DROVER_LIB_SCHEDULE_PLACEBATCH_H
 
-#include "drover/Schedule/StepProgram.h"
+#include "drover/Schedule/BuildStepProgram.h"
 
 namespace drover::schedule {
 
-/// Per chunk: whether its backward, and the next chunk's, read the boundary between the two.
-struct BoundaryLife {
-  const std::vector<bool> &keptHere;
-  const std::vector<bool> &keptByNext;
-};
-
-/// Appends the batch and its actions to `step`, whose chunks and buckets are complete.
-std::optional<Error> placeBatch(const MicrobatchProgram &program, StepProgram &step, const BoundaryLife &life,
-                                int64_t globalBatch);
+/// Appends the batch and its actions to `step`, whose chunks, buckets and communicators are complete.
+std::optional<Error> placeBatch(const MicrobatchProgram &program, StepProgram &step, int64_t globalBatch,
+                                const BuildOptions &options);
 
 } // namespace drover::schedule
 

@@ -15,6 +15,9 @@ std::string quote(int64_t value) { return std::to_string(value); }
 /// Far beyond any schedule in use; the list of actions stays a few megabytes.
 constexpr int64_t kMostMicrobatches = 1 << 16;
 
+/// Chunks are numbered in 16 bits.
+constexpr int64_t kMostChunks = 1 << 14;
+
 /// A non-negative number that is the whole of `text`.
 std::optional<int64_t> parseCount(const std::string &text) {
   if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos)
@@ -99,6 +102,12 @@ std::optional<Error> drover::schedule::checkPlan(const Plan &plan) {
   if (!plan.layersPerChunk.empty() && static_cast<int64_t>(plan.layersPerChunk.size()) != plan.pp * plan.chunks)
     return Error{"layers per chunk has " + quote(plan.layersPerChunk.size()) +
                  " entries: expected pp * chunks = " + quote(plan.pp * plan.chunks)};
+  if (plan.zero == 0 && plan.reduceEvery == "run" && plan.cp * plan.dp > 1)
+    return Error{
+        "gradients are reduced every run into shards, which zero 0 has not; accepted with it is to reduce every "
+        "step, and with zero 1, 2 and 3 either"};
+  if (plan.pp * plan.chunks > kMostChunks)
+    return Error{"pp * chunks is " + quote(plan.pp * plan.chunks) + ": expected up to " + quote(kMostChunks)};
   if (plan.microbatch > 0)
     for (int64_t globalBatch : plan.globalBatches) {
       Result<int64_t> microbatches = countMicrobatches(plan, globalBatch);

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Schedule/Verify.h"
+#include "drover/Schedule/Access.h"
+#include "drover/Schedule/ReplayStep.h"
 #include <algorithm>
 #include <map>
 #include <set>
@@ -33,11 +35,13 @@ public:
     return bytes == 0 || (range != ranges.end() && range->second.end == begin + bytes && range->second.tag == tag);
   }
 
-private:
-  struct Range {
-    int64_t end;
-    Tag tag;
-  };
+  /// What lies wholly in [begin, begin + bytes) of another arena now lies at `place` too.
+  void copy(const TaggedArena &from, int64_t begin, int64_t bytes, int64_t place) {
+    erase(place, place + bytes);
+    for (auto range = from.ranges.lower_bound(begin); range != from.ranges.end() && range->second.end <= begin + bytes;
+         ++range)
+      ranges[range->first - begin + place] = {range->second.end - begin + place, range->second.tag};
+  }
 
   void erase(int64_t begin, int64_t end) {
     auto range = ranges.upper_bound(begin);
@@ -47,6 +51,12 @@ private:
     while (range != ranges.end() && range->first < end)
       range = ranges.erase(range);
   }
+
+private:
+  struct Range {
+    int64_t end;
+    Tag tag;
+  };
 
   std::map<int64_t, Range> ranges;
 };
@@ -65,7 +75,19 @@ private:
   void runPhase(const drover_action &action, const Binding &binding);
   void runCall(const StepCall &call, const drover_action &action, const Binding &binding);
   void accumulate(const StepCall &call, const drover_action &action);
-  void checkBucketAction(const drover_action &action);
+  void checkAction(const drover_action &action, const drover_action *before);
+  void touch(Space space, const drover_action &action, int64_t place);
+  std::tuple<Space, uint32_t, uint32_t> slotOf(Space space, const drover_action &action) const;
+  void receive(const drover_action &send, const drover_action &action, const Binding &binding);
+  void free(const drover_action &action, const Binding &binding);
+  int64_t bytesIn(Space space, const drover_action &action) const;
+  void checkBucketAction(const drover_action &action, const Binding &binding);
+  bool isComplete(uint32_t bucket) const;
+  template <typename Function> void forEachTrained(uint32_t bucket, Function check) const;
+  static bool isOfBucket(const drover_action &action) {
+    return action.kind == DROVER_GATHER || action.kind == DROVER_REDUCE || action.kind == DROVER_NORM ||
+           action.kind == DROVER_UPDATE;
+  }
   void finish();
   int64_t resolve(const Operand &operand, const Binding &binding, int64_t bytes, const std::string &where);
   void checkOverlap(const std::vector<std::pair<int64_t, int64_t>> &ranges, size_t numReads, const std::string &where);
@@ -80,16 +102,35 @@ private:
   const StepProgram &step;
   size_t limit;
   std::vector<uint32_t> roots;
-  std::map<int32_t, int64_t> contributionsPerMicrobatch; // by parameter
+  std::map<std::pair<int32_t, int32_t>, int64_t> contributionsPerMicrobatch; // by stage and parameter
   std::vector<std::string> messages;
+
+  /// A slot between its first use and its release.
+  struct LiveSlot {
+    int64_t end;
+    std::tuple<Space, uint32_t, uint32_t> what; // kind, chunk, microbatch
+  };
+
+  /// What the ranks of one stage hold.
+  struct StageState {
+    TaggedArena arena;
+    std::map<int32_t, int64_t> contributions; // by parameter; absent: memory holds anything
+    std::map<int32_t, int64_t> reduced;       // by parameter: contributions that a reduction took
+    std::set<uint32_t> reducedBuckets;
+    std::set<uint32_t> dyingAccumulators; // buckets whose accumulators were reduced and not yet freed
+    std::map<uint32_t, int64_t> gathered; // by bucket: place of its parameters
+    std::map<int64_t, LiveSlot> live;     // by place
+    uint32_t lastSequence = 0;
+  };
 
   // State of one batch.
   const Batch *batch = nullptr;
-  const Stage *stage = nullptr;
-  TaggedArena arena;
+  const Stage *stage = nullptr; // of the action that runs
+  uint32_t stageIndex = 0, sender = 0;
+  std::vector<StageState> states;
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> ran; // chunk, phase, microbatch
-  std::map<int32_t, int64_t> contributions;               // by parameter; absent: memory holds anything
   std::set<uint32_t> normed, updated;
+  bool counted = false, clipped = false;
 };
 
 std::string Verifier::describe(const drover_action &action) const {
@@ -98,6 +139,12 @@ std::string Verifier::describe(const drover_action &action) const {
 }
 
 std::vector<std::string> Verifier::run() {
+  std::vector<int32_t> stageOf(program.calls.size(), 0);
+  for (uint32_t chunk = 0; chunk < step.chunks.size(); ++chunk)
+    for (const std::vector<StepCall> &phase : step.chunks[chunk].phases)
+      for (const StepCall &call : phase)
+        stageOf[call.source] = step.stageOf(chunk);
+  auto stageOfCall = [&](const Call &call) { return stageOf[&call - program.calls.data()]; };
   roots.resize(program.values.size());
   for (uint32_t i = 0; i < roots.size(); ++i)
     roots[i] = i;
@@ -107,55 +154,184 @@ std::vector<std::string> Verifier::run() {
         roots[call.results[r]] = roots[call.operands[call.inPlace[r]]];
     for (uint32_t operand : call.operands)
       if (program.values[roots[operand]].kind == ValueKind::Accumulator)
-        ++contributionsPerMicrobatch[program.values[roots[operand]].index];
+        ++contributionsPerMicrobatch[{stageOfCall(call), program.values[roots[operand]].index}];
   }
   for (const Batch &current : step.batches) {
     batch = &current;
-    stage = &current.stages.front();
     checkBatch();
   }
   return messages;
 }
 
 void Verifier::checkBatch() {
-  arena = TaggedArena();
+  states.assign(batch->stages.size(), StageState());
   ran.clear();
-  contributions.clear();
   normed.clear();
   updated.clear();
-  if (stage->buckets.size() != step.buckets.size())
-    return report("places of " + std::to_string(stage->buckets.size()) + " buckets: expected " +
-                  std::to_string(step.buckets.size()));
-  for (uint64_t i = 0; i < stage->numActions; ++i) {
-    const drover_action &action = step.actions[stage->firstAction + i];
+  counted = clipped = false;
+  for (const Stage &each : batch->stages)
+    if (each.buckets.size() != step.buckets.size())
+      return report("places of " + std::to_string(each.buckets.size()) + " buckets: expected " +
+                    std::to_string(step.buckets.size()));
+  std::vector<std::pair<uint32_t, uint32_t>> order = sequenceOf(step, *batch);
+  const drover_action *before = nullptr;
+  for (auto [index, place] : order) {
+    stageIndex = index;
+    stage = &batch->stages[index];
+    const drover_action &action = step.actions[stage->firstAction + place];
     if (action.binding >= stage->bindings.size() ||
-        action.chunk >= (action.kind == DROVER_RUN ? step.chunks.size() : step.buckets.size())) {
-      report(describe(action) + " names a binding or a chunk that is not there");
+        action.chunk >= (isOfBucket(action) ? step.buckets.size() : step.chunks.size())) {
+      report(describe(action) + " names a binding, a chunk or a bucket that is not there");
       continue;
     }
-    if (action.kind == DROVER_RUN)
-      runPhase(action, stage->bindings[action.binding]);
-    else
-      checkBucketAction(action);
+    if (place > 0 && action.sequence <= states[index].lastSequence)
+      report(describe(action) + " stands twice in the sequence");
+    states[index].lastSequence = action.sequence;
+    checkAction(action, before);
+    before = &action;
   }
   finish();
+}
+
+void Verifier::checkAction(const drover_action &action, const drover_action *before) {
+  const Binding &binding = stage->bindings[action.binding];
+  switch (action.kind) {
+  case DROVER_RUN:
+    return runPhase(action, binding);
+  case DROVER_SEND:
+    sender = stageIndex;
+    return;
+  case DROVER_RECEIVE:
+    if (!before || before->kind != DROVER_SEND || before->sequence != action.sequence || before->peer != action.peer)
+      return report(describe(action) + " has no send");
+    return receive(*before, action, binding);
+  case DROVER_FREE:
+    return free(action, binding);
+  case DROVER_COUNT:
+    if (!ran.empty())
+      report(describe(action) + " counts the labels after their first use");
+    counted = true;
+    return;
+  case DROVER_CLIP:
+    clipped = true;
+    return;
+  default:
+    return checkBucketAction(action, binding);
+  }
+}
+
+int64_t Verifier::bytesIn(Space space, const drover_action &action) const {
+  const StepChunk &chunk = step.chunks[action.chunk];
+  switch (space) {
+  case Space::Input:
+    return step.inputBytes;
+  case Space::Stash:
+    return chunk.stashBytes;
+  case Space::X:
+    return chunk.xBytes;
+  case Space::Y:
+    return chunk.yBytes;
+  case Space::DY:
+    return chunk.dyBytes;
+  case Space::DX:
+    return chunk.dxBytes;
+  default:
+    return 0;
+  }
+}
+
+/// The slot that an action means by a space, whatever chunk sees it.
+std::tuple<Space, uint32_t, uint32_t> Verifier::slotOf(Space space, const drover_action &action) const {
+  uint32_t chunk = action.chunk;
+  if (space == Space::Input)
+    return {space, 0, action.microbatch};
+  if (space == Space::Stash)
+    return {space, chunk, action.microbatch};
+  bool forward = space == Space::X || space == Space::Y, isSource = space == Space::Y || space == Space::DX;
+  if (step.grid.pp > 1) {
+    // One range serves x and y of a chunk that passes on.
+    bool passes = isSource && passesThrough(step.chunks[chunk]);
+    return {!passes ? space : forward ? Space::X : Space::DY, chunk, action.microbatch};
+  }
+  // On one stage it also serves a chunk's y and the next one's x: the chunk that makes it names it.
+  uint32_t back = forward ? static_cast<uint32_t>(-1) : 1;
+  if (!isSource)
+    chunk += back;
+  while (passesThrough(step.chunks[chunk]))
+    chunk += back;
+  return {forward ? Space::Y : Space::DX, chunk, action.microbatch};
+}
+
+void Verifier::touch(Space space, const drover_action &action, int64_t place) {
+  int64_t bytes = bytesIn(space, action);
+  if (place < 0 || bytes == 0)
+    return;
+  std::map<int64_t, LiveSlot> &live = states[stageIndex].live;
+  auto what = slotOf(space, action);
+  auto next = live.lower_bound(place);
+  if (next != live.end() && next->first == place && next->second.what == what)
+    return;
+  bool overlaps = next != live.end() && next->first < place + bytes;
+  overlaps |= next != live.begin() && std::prev(next)->second.end > place;
+  if (overlaps)
+    report(describe(action) + ": its slot in space " + nameOf(space) + " at byte " + std::to_string(place) +
+           " lies in one that is not free");
+  live[place] = {place + bytes, what};
+}
+
+void Verifier::receive(const drover_action &send, const drover_action &action, const Binding &binding) {
+  Space from = send.phase == 0 ? Space::Y : Space::DX, to = send.phase == 0 ? Space::X : Space::DY;
+  const Binding &source = batch->stages[sender].bindings[send.binding];
+  int64_t bytes = bytesIn(to, action);
+  if (source[from] < 0 || binding[to] < 0 || bytesIn(from, send) != bytes || send.microbatch != action.microbatch)
+    return report(describe(action) + " receives other data than what is sent");
+  touch(to, action, binding[to]);
+  states[stageIndex].arena.copy(states[sender].arena, source[from], bytes, binding[to]);
+}
+
+void Verifier::free(const drover_action &action, const Binding &binding) {
+  for (size_t i = 0; i < kNumSpaces; ++i) {
+    auto space = static_cast<Space>(i);
+    if (binding[space] < 0)
+      continue;
+    int64_t bytes = bytesIn(space, action);
+    states[stageIndex].arena.erase(binding[space], binding[space] + bytes);
+    auto slot = states[stageIndex].live.find(binding[space]);
+    if (bytes > 0 && (slot == states[stageIndex].live.end() || slot->second.what != slotOf(space, action)))
+      report(describe(action) + " frees a slot in space " + nameOf(space) + " that it does not hold");
+    else if (bytes > 0)
+      states[stageIndex].live.erase(slot);
+    bool isThere = true;
+    auto own = static_cast<uint32_t>(step.chunks[action.chunk].bucket);
+    if (space == Space::Parameter)
+      isThere = states[stageIndex].gathered.erase(own) > 0;
+    if (space == Space::Accumulator)
+      isThere = states[stageIndex].dyingAccumulators.erase(own) > 0;
+    if (!isThere)
+      report(describe(action) + " frees a slot in space " + nameOf(space) + " that it does not hold");
+  }
 }
 
 void Verifier::load(const Binding &binding, const drover_action &action) {
   for (uint32_t i = 0; i < program.values.size(); ++i) {
     const Value &value = program.values[i];
     if (value.kind == ValueKind::Input)
-      arena.write(binding[Space::Input] + step.inputs[value.index].offset, value.bytes, {i, action.microbatch});
+      states[stageIndex].arena.write(binding[Space::Input] + step.inputs[value.index].offset, value.bytes,
+                                     {i, action.microbatch});
   }
 }
 
 void Verifier::runPhase(const drover_action &action, const Binding &binding) {
   if (!ran.insert({action.chunk, action.phase, action.microbatch}).second)
     report(describe(action) + " runs twice");
+  for (Space space : {Space::Input, Space::Stash, Space::X, Space::Y, Space::DY, Space::DX})
+    touch(space, action, binding[space]);
   if (action.flags & DROVER_ACTION_LOAD)
     load(binding, action);
   for (const StepCall &call : step.chunks[action.chunk].phases[action.phase])
     runCall(call, action, binding);
+  if (step.stageOf(action.chunk) != static_cast<int32_t>(stageIndex))
+    report(describe(action) + " runs on stage " + std::to_string(stageIndex));
 }
 
 int64_t Verifier::resolve(const Operand &operand, const Binding &binding, int64_t bytes, const std::string &where) {
@@ -199,17 +375,26 @@ void Verifier::runCall(const StepCall &call, const drover_action &action, const 
     const Value &value = program.values[root];
     int64_t begin = rangeOf(i, root);
     bool perMicrobatch = value.kind == ValueKind::Input || value.kind == ValueKind::Result;
-    if (begin >= 0 && perMicrobatch && !arena.holds(begin, value.bytes, {root, action.microbatch}))
+    if (begin >= 0 && perMicrobatch && !states[stageIndex].arena.holds(begin, value.bytes, {root, action.microbatch}))
       report(where + ": operand " + std::to_string(i) + " in space " + nameOf(call.operands[i].space) + " at byte " +
              std::to_string(begin) + " does not hold its value of this microbatch");
   }
+  for (const Operand &operand : call.operands)
+    if (operand.space == Space::Parameter) {
+      auto bucket = static_cast<uint32_t>(operand.bucket >= 0 ? operand.bucket : step.chunks[action.chunk].bucket);
+      int64_t place = operand.bucket >= 0 ? stage->buckets[bucket][Space::Parameter] : binding[Space::Parameter];
+      auto found = states[stageIndex].gathered.find(bucket);
+      bool isGathered = found != states[stageIndex].gathered.end() && found->second == place;
+      if (needsGather(step, step.buckets[bucket]) && !isGathered)
+        report(where + ": the parameters of bucket " + std::to_string(bucket) + " are not gathered there");
+    }
   for (auto [value, operand] : results)
     rangeOf(operand, value);
   checkOverlap(ranges, source.operands.size(), where);
   accumulate(call, action);
   for (auto [value, operand] : results)
     if (ranges[operand].first >= 0)
-      arena.write(ranges[operand].first, ranges[operand].second, {value, action.microbatch});
+      states[stageIndex].arena.write(ranges[operand].first, ranges[operand].second, {value, action.microbatch});
 }
 
 /// Results overlap nothing; accumulators and parameters are apart by the layout of buckets, which `finish` checks.
@@ -229,6 +414,7 @@ void Verifier::accumulate(const StepCall &call, const drover_action &action) {
   bool first = action.flags & DROVER_ACTION_FIRST;
   const Call &source = program.calls[call.source];
   std::string where = describe(action) + ", body '" + program.bodies[call.body].name + "'";
+  std::map<int32_t, int64_t> &contributions = states[stageIndex].contributions;
   for (const BucketRange &range : call.clears)
     for (size_t p = 0; first && p < step.parameters.size(); ++p)
       if (step.parameters[p].bucket == range.bucket && step.parameters[p].offset == range.offset) {
@@ -250,26 +436,39 @@ void Verifier::accumulate(const StepCall &call, const drover_action &action) {
   }
 }
 
-void Verifier::checkBucketAction(const drover_action &action) {
-  std::string where = describe(action);
-  auto isDone = [&] {
-    for (size_t p = 0; p < step.parameters.size(); ++p) {
-      const PlacedParameter &parameter = step.parameters[p];
-      if (parameter.bucket != action.chunk || parameter.parameter.frozen)
-        continue;
-      auto sum = contributions.find(static_cast<int32_t>(p));
-      auto each = contributionsPerMicrobatch.find(static_cast<int32_t>(p));
+/// Calls `check` with each trained parameter of a bucket.
+template <typename Function> void Verifier::forEachTrained(uint32_t bucket, Function check) const {
+  for (size_t p = 0; p < step.parameters.size(); ++p)
+    if (step.parameters[p].bucket == static_cast<int32_t>(bucket) && !step.parameters[p].parameter.frozen)
+      check(static_cast<int32_t>(p));
+}
+
+/// Whether all contributions of a step to a bucket are where its norm is taken.
+bool Verifier::isComplete(uint32_t bucket) const {
+  bool complete = true;
+  bool reduces = needsReduce(step, step.buckets[bucket]);
+  forEachTrained(bucket, [&](int32_t parameter) {
+    for (int32_t holder : step.stagesOf(step.buckets[bucket])) {
+      const StageState &state = states[holder];
+      const std::map<int32_t, int64_t> &sums = reduces ? state.reduced : state.contributions;
+      auto sum = sums.find(parameter);
+      auto each = contributionsPerMicrobatch.find({holder, parameter});
       int64_t expected = each == contributionsPerMicrobatch.end() ? 0 : each->second * batch->microbatches;
-      if ((sum == contributions.end() ? 0 : sum->second) != expected)
-        return false;
+      complete &= (sum == sums.end() ? 0 : sum->second) == expected;
     }
-    return true;
-  };
+  });
+  return complete;
+}
+
+void Verifier::checkBucketAction(const drover_action &action, const Binding &binding) {
+  std::string where = describe(action);
+  StageState &state = states[stageIndex];
+  const Bucket &bucket = step.buckets[action.chunk];
   switch (action.kind) {
   case DROVER_NORM:
     if (!normed.insert(action.chunk).second)
       report(where + ": the norm of a bucket is taken twice");
-    if (!isDone())
+    if (!isComplete(action.chunk))
       report(where + ": the norm is taken before all gradients are there");
     break;
   case DROVER_UPDATE:
@@ -279,13 +478,33 @@ void Verifier::checkBucketAction(const drover_action &action) {
     for (uint32_t b = 0; b < step.buckets.size(); ++b)
       if (step.buckets[b].trainable() && !normed.count(b))
         report(where + ": the update comes before the norm of bucket " + std::to_string(b));
+    if (step.grid.ranks() > 1 && !clipped)
+      report(where + ": the update comes before the norm is known to all ranks");
     break;
   case DROVER_GATHER:
-    if (!ran.empty())
-      report(where + ": parameters are gathered after their first use");
+    if (!state.gathered.insert({action.chunk, binding[Space::Parameter]}).second)
+      report(where + ": parameters are gathered that are there");
     break;
+  case DROVER_REDUCE: {
+    bool adds = action.flags & DROVER_ACTION_ADD;
+    if (adds != (state.reducedBuckets.count(action.chunk) > 0))
+      report(where + (adds ? ": adds to a gradient that is not there" : ": overwrites a reduced gradient"));
+    state.reducedBuckets.insert(action.chunk);
+    if (hasDynamicAccumulators(step, bucket) && !state.dyingAccumulators.insert(action.chunk).second)
+      report(where + ": the accumulators of the reduction before are not free");
+    forEachTrained(action.chunk, [&](int32_t parameter) {
+      auto sum = state.contributions.find(parameter);
+      if (sum == state.contributions.end())
+        return;
+      state.reduced[parameter] += sum->second;
+      state.contributions.erase(sum);
+    });
+    if (!needsReduce(step, bucket))
+      report(where + ": nothing is to be reduced");
+    break;
+  }
   default:
-    report(where + ": an action of kind " + std::to_string(action.kind) + " on one rank");
+    report(where + ": no action is of kind " + std::to_string(action.kind));
   }
 }
 
@@ -313,8 +532,22 @@ void Verifier::checkBuckets() {
 
 void Verifier::finish() {
   checkBuckets();
+  bool isSplit = step.plan.schedule() == ScheduleKind::ZeroBubbleH1;
+  uint32_t numPhases = !step.train ? 1 : isSplit ? 3 : 2;
+  for (StageState &state : states) {
+    for (const auto &[place, slot] : state.live)
+      report("a slot in space " + std::string(nameOf(std::get<0>(slot.what))) + " at byte " + std::to_string(place) +
+             " is never freed");
+    if (!state.dyingAccumulators.empty())
+      report("accumulators of bucket " + std::to_string(*state.dyingAccumulators.begin()) + " are never freed");
+    for (auto [bucket, place] : state.gathered)
+      if (hasDynamicParameters(step, step.buckets[bucket]))
+        report("parameters of bucket " + std::to_string(bucket) + " are never freed");
+  }
+  if (step.train && step.grid.ranks() > 1 && !counted)
+    report("labels are never counted");
   for (uint32_t chunk = 0; chunk < step.chunks.size(); ++chunk)
-    for (uint32_t phase = 0; phase < (step.train ? 2u : 1u); ++phase)
+    for (uint32_t phase = 0; phase < numPhases; ++phase)
       for (uint32_t m = 0; m < batch->microbatches; ++m)
         if (!ran.count({chunk, phase, m}))
           report("phase " + std::to_string(phase) + " of chunk " + std::to_string(chunk) +

@@ -145,6 +145,7 @@ TEST_F(VerifyTest, updateBeforeAllNormsIsReported) {
                              [](const drover_action &action) { return action.kind == DROVER_UPDATE; });
   ASSERT_EQ(update[-1].kind, DROVER_NORM);
   std::swap(update[-1], update[0]);
+  std::swap(update[-1].sequence, update[0].sequence);
   EXPECT_TRUE(reported(mutant));
 }
 

@@ -50,8 +50,9 @@ struct PhaseCosts {
 struct Replay {
   bool deadlock = false;
   double makespan = 0;
-  double busiest = 0;                // work of the busiest rank
-  std::vector<int64_t> peakInFlight; // by rank: forwards whose last gradient phase is still to come
+  double busiest = 0;                    // work of the busiest rank
+  std::vector<std::vector<double>> ends; // by rank and item
+  std::vector<int64_t> peakInFlight;     // by rank: forwards whose last gradient phase is still to come
   double bubbleRatio() const { return (makespan - busiest) / busiest; }
 };
 
