@@ -51,7 +51,8 @@ void printAction(std::ostream &os, const StepProgram &step, const Stage &stage, 
     os << (isOfBucket(action.kind) ? " bucket " : " chunk ") << action.chunk;
   if (action.kind == DROVER_RUN)
     os << " " << kPhaseNames[action.phase];
-  if (action.kind == DROVER_RUN || action.kind == DROVER_SEND || action.kind == DROVER_RECEIVE)
+  if (action.kind == DROVER_RUN || action.kind == DROVER_SEND || action.kind == DROVER_RECEIVE ||
+      action.kind == DROVER_FREE)
     os << " microbatch " << action.microbatch;
   if (action.peer)
     os << " communicator " << action.peer;

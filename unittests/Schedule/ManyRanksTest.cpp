@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "ToyModel.h"
 #include "drover/Schedule/Access.h"
+#include "drover/Schedule/Check.h"
 #include "drover/Schedule/ReplayStep.h"
 #include "drover/Schedule/Verify.h"
 #include "gtest/gtest.h"
@@ -53,6 +54,8 @@ TEST(ManyRanks, everyLayoutIsProven) {
                   continue;
                 ASSERT_TRUE(step) << step.error();
                 std::vector<std::string> faults = verifyStepProgram(program, *step);
+                for (const std::string &fault : checkStepProgram(*step))
+                  faults.push_back("check: " + fault);
                 ASSERT_TRUE(faults.empty())
                     << "pp " << pp << " chunks " << chunks << " microbatches " << microbatches << " dp " << dp
                     << " zero " << zero << " every " << reduceEvery << ": " << faults.front();
@@ -66,6 +69,209 @@ TEST(ManyRanks, forwardTaskRunsOverAPipeline) {
   EXPECT_EQ(step.communicators.size(), 2u) << "forward edges alone";
   for (const Stage &stage : step.batches[0].stages)
     EXPECT_EQ(countOf(step, stage, DROVER_GATHER), 0u);
+}
+
+TEST(ManyRanks, everyWaitMatters) {
+  MicrobatchProgram program = makeToyModel(6);
+  size_t waits = 0;
+  struct Layout {
+    int64_t pp, chunks, microbatches, dp, zero, run;
+    const char *reduceEvery;
+  };
+  for (const Layout &layout :
+       {Layout{2, 1, 4, 1, 2, 2, "step"}, Layout{2, 2, 6, 2, 2, 3, "run"}, Layout{2, 2, 4, 2, 3, 2, "step"},
+        Layout{4, 1, 6, 2, 1, 4, "step"}, Layout{3, 2, 7, 1, 2, 3, "step"}, Layout{2, 3, 8, 2, 0, 8, "step"}}) {
+    Plan plan = makeGrid(layout.pp, layout.chunks, layout.microbatches, layout.dp);
+    plan.zero = layout.zero;
+    plan.run = {layout.run};
+    plan.reduceEvery = layout.reduceEvery;
+    StepProgram step = build(program, plan);
+    std::vector<std::string> faults = checkStepProgram(step);
+    ASSERT_TRUE(faults.empty()) << faults.front();
+    for (size_t s = 0; s < step.batches[0].stages.size(); ++s) {
+      Stage &stage = step.batches[0].stages[s];
+      for (uint64_t i = 0; i < stage.numActions; ++i) {
+        drover_action &action = step.actions[stage.firstAction + i];
+        for (uint32_t w = 0; w < action.num_waits; ++w) {
+          // The last one takes the place of the one that goes.
+          std::swap(stage.waits[action.first_wait + w], stage.waits[action.first_wait + action.num_waits - 1]);
+          --action.num_waits;
+          EXPECT_FALSE(checkStepProgram(step).empty())
+              << "pp " << layout.pp << " chunks " << layout.chunks << " zero " << layout.zero << ": stage " << s
+              << ", action " << i << " of kind " << int(action.kind) << " without its wait for action "
+              << stage.waits[action.first_wait + action.num_waits];
+          ++action.num_waits;
+          std::swap(stage.waits[action.first_wait + w], stage.waits[action.first_wait + action.num_waits - 1]);
+          ++waits;
+        }
+      }
+    }
+  }
+  EXPECT_GT(waits, 400u);
+}
+
+/// A model of `layers` layers on a pipeline, whose bubble must be the closed form of DESIGN section 3.
+void checkBubble(const MicrobatchProgram &program, int64_t pp, int64_t chunks, int64_t microbatches, int64_t run) {
+  Plan plan = makeGrid(pp, chunks, microbatches);
+  plan.run = {run};
+  StepProgram step = build(program, plan);
+  ASSERT_EQ(step.batches.size(), 1u);
+  ASSERT_NEAR(bubbleRatio(step, step.batches[0]), expectedBubbleRatio(plan.schedule(), pp, chunks, microbatches), 1e-9)
+      << "pp " << pp << " chunks " << chunks << " microbatches " << microbatches << " run " << run;
+}
+
+TEST(ManyRanks, bubbleOfTheBuiltProgramMeetsTheClosedForm) {
+  MicrobatchProgram program = makeToyModel(24); // a layer a chunk, or more
+  int64_t cases = 0;
+  for (int64_t pp = 1; pp <= 6; ++pp)
+    for (int64_t chunks = 1; chunks <= 4; ++chunks)
+      for (int64_t microbatches = 1; microbatches <= 20; ++microbatches)
+        for (int64_t run = std::min(pp, microbatches); run <= microbatches; run += std::max<int64_t>(1, pp / 2)) {
+          checkBubble(program, pp, chunks, microbatches, run);
+          ++cases;
+        }
+  EXPECT_GT(cases, 2000);
+}
+
+TEST(ManyRanks, equalChunksHaveEqualBubblesByFlops) {
+  MicrobatchProgram program = makeToyModel(4);
+  program.bodies[2].flops = program.bodies[3].flops = 0; // the head
+  StepProgram step = build(program, makeGrid(4, 1, 8));
+  EXPECT_NEAR(bubbleRatioWeighted(step, step.batches[0]), 3.0 / 8, 1e-9);
+}
+
+/// Layers whose stash is alive at once, at most, by stage.
+std::vector<int64_t> peakLayers(const StepProgram &step) {
+  std::vector<int64_t> peaks;
+  for (const Stage &stage : step.batches[0].stages) {
+    int64_t live = 0, peak = 0;
+    for (uint64_t i = 0; i < stage.numActions; ++i) {
+      const drover_action &action = step.actions[stage.firstAction + i];
+      if (action.kind != DROVER_RUN)
+        continue;
+      auto layers = static_cast<int64_t>(std::count_if(step.chunks[action.chunk].phases[0].begin(),
+                                                       step.chunks[action.chunk].phases[0].end(),
+                                                       [](const StepCall &call) { return call.layer >= 0; }));
+      if (action.phase == 0)
+        live += layers;
+      peak = std::max(peak, live);
+      if (action.phase == 1)
+        live -= layers;
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
+Plan makeLlama3Plan(int64_t microbatches) {
+  Plan plan = makeGrid(16, 8, microbatches);
+  plan.layersPerChunk.assign(128, 1);
+  plan.layersPerChunk.front() = plan.layersPerChunk.back() = 0;
+  return plan;
+}
+
+TEST(ManyRanks, llama3LayoutPeaksOnItsSecondStage) {
+  MicrobatchProgram program = makeToyModel(126);
+  StepProgram step = build(program, makeLlama3Plan(64));
+  std::vector<int64_t> peaks = peakLayers(step);
+  EXPECT_EQ(peaks[0], 112);
+  EXPECT_EQ(peaks[1], 141);
+  EXPECT_EQ(peaks[15], 113);
+  EXPECT_EQ(*std::max_element(peaks.begin(), peaks.end()), 141);
+  // The slots are no more than that.
+  EXPECT_EQ(step.batches[0].stages[1].memory.stash, 141 * 832);
+  EXPECT_EQ(peakLayers(build(program, makeLlama3Plan(16)))[1], 128);
+}
+
+TEST(ManyRanks, llama3StepIsBuiltInLinearTime) {
+  MicrobatchProgram program = makeToyModel(126);
+  StepProgram small = build(program, makeLlama3Plan(64)), large = build(program, makeLlama3Plan(256));
+  EXPECT_LT(large.actions.size(), 4 * small.actions.size() + 10000);
+  // Memory does not grow with microbatches.
+  for (size_t stage = 0; stage < 16; ++stage)
+    EXPECT_EQ(large.batches[0].stages[stage].arenaBytes, small.batches[0].stages[stage].arenaBytes);
+}
+
+TEST(ManyRanks, emptyChunksPassOnInOneSlotAndStashNothing) {
+  MicrobatchProgram program = makeToyModel(2);
+  Plan plan = makeGrid(2, 3, 2);
+  plan.layersPerChunk = {1, 0, 0, 1, 0, 0};
+  StepProgram step = build(program, plan);
+  EXPECT_TRUE(passesThrough(step.chunks[1]));
+  EXPECT_EQ(step.chunks[1].stashBytes, 0);
+  EXPECT_EQ(step.chunks[2].xBytes, step.chunks[0].yBytes);
+  EXPECT_EQ(step.chunks[2].yBytes, step.chunks[2].xBytes);
+  EXPECT_TRUE(verifyStepProgram(program, step).empty());
+  EXPECT_TRUE(checkStepProgram(step).empty());
+}
+
+TEST(ManyRanks, tableOfTwoStagesIsGatheredFirstAndReducedBehindItsLastHolder) {
+  MicrobatchProgram program = makeToyModel(2);
+  StepProgram step = build(program, makeGrid(2, 1, 4));
+  const Communicator &tie = step.communicators.back();
+  EXPECT_TRUE(tie.isTie);
+  EXPECT_EQ(tie.stages, (std::vector<int32_t>{0, 1}));
+  const Batch &batch = step.batches[0];
+  std::vector<uint32_t> reductions;
+  for (const Stage &stage : batch.stages) {
+    EXPECT_EQ(step.actions[stage.firstAction].kind, DROVER_COUNT);
+    EXPECT_EQ(step.actions[stage.firstAction + 1].kind, DROVER_GATHER);
+    EXPECT_EQ(step.actions[stage.firstAction + 1].peer, tie.id);
+    for (uint64_t i = 0; i < stage.numActions; ++i)
+      if (step.actions[stage.firstAction + i].kind == DROVER_REDUCE)
+        reductions.push_back(step.actions[stage.firstAction + i].sequence);
+  }
+  ASSERT_EQ(reductions.size(), 2u);
+  EXPECT_EQ(reductions[0], reductions[1]) << "one element of the sequence";
+  // Only the owner has optimizer state, takes the norm and updates.
+  EXPECT_GE(batch.stages[0].buckets[2][Space::Master], 0);
+  EXPECT_EQ(batch.stages[1].buckets[2][Space::Master], -1);
+  EXPECT_EQ(countOf(step, batch.stages[0], DROVER_UPDATE), 2u);
+  EXPECT_EQ(countOf(step, batch.stages[1], DROVER_UPDATE), 1u);
+}
+
+TEST(ManyRanks, lastingSpacesKeepTheirPlacesInEveryBatch) {
+  MicrobatchProgram program = makeToyModel(4);
+  for (int64_t zero : {0, 1, 2, 3}) {
+    Plan plan = makeGrid(2, 2, 2, 2);
+    plan.zero = zero;
+    plan.globalBatches = {4, 16};
+    StepProgram step = build(program, plan);
+    for (size_t stage = 0; stage < 2; ++stage)
+      for (size_t b = 0; b < step.buckets.size(); ++b)
+        for (Space space : {Space::Parameter, Space::Master, Space::Moment1, Space::Moment2})
+          EXPECT_EQ(step.batches[0].stages[stage].buckets[b][space], step.batches[1].stages[stage].buckets[b][space]);
+  }
+}
+
+TEST(ManyRanks, collectivesDoNotGrowWithMicrobatchesUnlessEveryRunIsReduced) {
+  MicrobatchProgram program = makeToyModel(4);
+  auto counts = [&](int64_t microbatches, const char *reduceEvery, int64_t zero) {
+    Plan plan = makeGrid(2, 2, microbatches, 2);
+    plan.reduceEvery = reduceEvery;
+    plan.zero = zero;
+    StepProgram step = build(program, plan);
+    const Stage &stage = step.batches[0].stages[0];
+    return std::make_pair(countOf(step, stage, DROVER_GATHER), countOf(step, stage, DROVER_REDUCE));
+  };
+  EXPECT_EQ(counts(2, "step", 2), counts(16, "step", 2));
+  EXPECT_EQ(counts(2, "step", 1), counts(2, "step", 2));
+  EXPECT_GT(counts(16, "run", 2).second, counts(16, "step", 2).second);
+  EXPECT_GT(counts(16, "step", 3).first, counts(16, "step", 2).first);
+}
+
+TEST(ManyRanks, accumulatorsOfZeroTwoComeAndGo) {
+  MicrobatchProgram program = makeToyModel(16);
+  auto gradients = [&](int64_t zero, const char *reduceEvery, int64_t microbatches) {
+    Plan plan = makeGrid(2, 8, microbatches, 2);
+    plan.zero = zero;
+    plan.reduceEvery = reduceEvery;
+    return build(program, plan).batches[0].stages[0].memory.gradients;
+  };
+  // One group: two chunks' accumulators are alive; several: all of them, unless every run is reduced.
+  EXPECT_LT(gradients(2, "step", 2), gradients(1, "step", 2));
+  EXPECT_LT(gradients(2, "step", 2), gradients(2, "step", 8));
+  EXPECT_LT(gradients(2, "run", 8), gradients(2, "step", 8));
 }
 
 } // namespace

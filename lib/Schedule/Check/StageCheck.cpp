@@ -57,6 +57,11 @@ private:
     return std::find(stages.begin(), stages.end(), static_cast<int32_t>(index)) != stages.end();
   }
   int64_t placeOf(size_t bucket, Space space, const drover_action &action) const;
+  /// Whether the stage's parameters of the bucket are its masters: a gather only sends them to other holders.
+  bool isMaster(size_t bucket) const {
+    const Binding &lasting = stage.buckets[bucket];
+    return lasting[Space::Master] >= 0 && lasting[Space::Master] == lasting[Space::Parameter];
+  }
   /// Whether other ranks hold parts of the bucket's gradients.
   bool needsReduction(const Bucket &bucket) const {
     return step.grid.fsdp() > 1 || step.stagesOf(bucket).size() > 1 ||
@@ -106,7 +111,7 @@ void StageReplay::placeLasting() {
     if (at(i).kind == DROVER_GATHER)
       gathered.insert(at(i).chunk);
   for (size_t b = 0; b < step.buckets.size(); ++b)
-    if (!gathered.count(static_cast<uint32_t>(b)))
+    if (isMaster(b) || !gathered.count(static_cast<uint32_t>(b)))
       arena.place(stage.buckets[b][Space::Parameter], parameterBytes(b),
                   {Content::Parameter, static_cast<uint32_t>(b), 0});
 }
@@ -261,8 +266,12 @@ void StageReplay::gather(uint64_t i) {
     faults.report(faults.describe(index, i), ": the stage does not hold the bucket");
   if (buckets[action.chunk].isUpdated)
     faults.report(faults.describe(index, i), " comes after the update");
-  arena.write(i, placeOf(action.chunk, Space::Parameter, action), parameterBytes(action.chunk),
-              {Content::Parameter, action.chunk, 0});
+  int64_t place = placeOf(action.chunk, Space::Parameter, action);
+  Content parameters{Content::Parameter, action.chunk, 0};
+  if (isMaster(action.chunk))
+    arena.read(i, place, parameterBytes(action.chunk), parameters);
+  else
+    arena.write(i, place, parameterBytes(action.chunk), parameters);
 }
 
 void StageReplay::reduce(uint64_t i) {
@@ -336,9 +345,8 @@ void StageReplay::update(uint64_t i) {
   else
     arena.read(i, from, accumulatorBytes(action.chunk), {Content::Accumulator, action.chunk, 0});
   // Masters may be the parameters themselves: nobody may be reading them.
-  const Binding &lasting = stage.buckets[action.chunk];
-  if (lasting[Space::Master] >= 0 && lasting[Space::Master] == lasting[Space::Parameter])
-    arena.write(i, lasting[Space::Parameter], parameterBytes(action.chunk), {Content::Parameter, action.chunk, 0});
+  if (isMaster(action.chunk))
+    arena.write(i, stage.buckets[action.chunk][Space::Parameter], parameterBytes(action.chunk), {Content::Parameter, action.chunk, 0});
 }
 
 void StageReplay::release(uint64_t i) {
