@@ -467,11 +467,11 @@ void BatchPlacer::emitGather(const std::vector<int32_t> &stageIndices, int32_t b
     push(static_cast<uint32_t>(stageIndices[i]), action, places, pending.back());
   }
   ++sequence;
-  std::vector<const HazardTracker::Pending *> members;
-  for (const HazardTracker::Pending &member : pending)
-    members.push_back(&member);
-  for (HazardTracker::Pending &member : pending)
-    hazards.finish(member, members);
+  // Holders are ascending; the owner, from which the parameters flow, is anywhere among them.
+  for (size_t i = 0; i < pending.size(); ++i)
+    if (stageIndices[i] == step.ownerOf(step.buckets[bucket]))
+      for (HazardTracker::Pending &member : pending)
+        hazards.finish(member, {&pending[i]});
 }
 
 void BatchPlacer::emitReduce(const std::vector<int32_t> &stageIndices, int32_t bucket,

@@ -111,11 +111,12 @@ void ActionOrder::addStageEdges() {
   }
 }
 
-void ActionOrder::rendezvous(const std::vector<std::pair<size_t, uint64_t>> &members) {
+void ActionOrder::rendezvous(const std::vector<std::pair<size_t, uint64_t>> &members, int32_t source) {
   for (auto [fromStage, from] : members)
     for (auto [toStage, to] : members)
       if (fromStage != toStage)
-        addEdge(2 * node(fromStage, from), 2 * node(toStage, to) + 1, false);
+        addEdge(2 * node(fromStage, from), 2 * node(toStage, to) + 1,
+                source >= 0 && fromStage != static_cast<size_t>(source));
 }
 
 void ActionOrder::matchMessages() {
@@ -162,7 +163,10 @@ void ActionOrder::matchMessages() {
           forward != found->forward)
         faults.report(faults.describe(sends[k].first, sends[k].second), " meets ",
                       faults.describe(receives[k].first, receives[k].second), " on communicator ", id);
-      rendezvous({sends[k], receives[k]});
+      // The data arrive after they are sent. That a send ends only when its receive has started is true of some
+      // backends: it can close a cycle, and orders nothing.
+      addEdge(2 * node(sends[k].first, sends[k].second), 2 * node(receives[k].first, receives[k].second) + 1, false);
+      addEdge(2 * node(receives[k].first, receives[k].second), 2 * node(sends[k].first, sends[k].second) + 1, true);
     }
   }
 }
@@ -210,7 +214,9 @@ void ActionOrder::matchGroups() {
             other.kind != first.kind || (other.chunk != first.chunk && id != DROVER_COMM_WORLD))
           faults.report(faults.describe(group.front().first, group.front().second), " meets ",
                         faults.describe(stage, index), " on communicator ", id);
-      rendezvous(group);
+      // Parameters flow from the owner of a bucket, sums from and to all.
+      bool isGather = first.kind == DROVER_GATHER;
+      rendezvous(group, isGather ? step.ownerOf(step.buckets[first.chunk]) : -1);
     }
   }
 }

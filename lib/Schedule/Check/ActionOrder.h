@@ -45,7 +45,7 @@ private:
   bool checkFields();
   void matchMessages();
   void matchGroups();
-  void rendezvous(const std::vector<std::pair<size_t, uint64_t>> &members);
+  void rendezvous(const std::vector<std::pair<size_t, uint64_t>> &members, int32_t source);
   void addStageEdges();
   void addEdge(uint64_t from, uint64_t to, bool isOnHost) {
     edges.push_back({from, {static_cast<uint32_t>(to), isOnHost}});

@@ -346,7 +346,8 @@ void StageReplay::update(uint64_t i) {
     arena.read(i, from, accumulatorBytes(action.chunk), {Content::Accumulator, action.chunk, 0});
   // Masters may be the parameters themselves: nobody may be reading them.
   if (isMaster(action.chunk))
-    arena.write(i, stage.buckets[action.chunk][Space::Parameter], parameterBytes(action.chunk), {Content::Parameter, action.chunk, 0});
+    arena.write(i, stage.buckets[action.chunk][Space::Parameter], parameterBytes(action.chunk),
+                {Content::Parameter, action.chunk, 0});
 }
 
 void StageReplay::release(uint64_t i) {
