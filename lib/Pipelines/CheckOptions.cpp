@@ -47,10 +47,11 @@ std::string checkPhase(StringRef option, StringRef value, bool train) {
 /// What the parts of drover that are not built yet will take.
 std::string checkBuilt(const CompileOptions &options) {
   const schedule::Plan &plan = options.plan;
-  const std::pair<const char *, int64_t> axes[] = {{"tp", plan.tp}, {"cp", plan.cp}, {"pp", plan.pp}, {"dp", plan.dp}};
+  const std::pair<const char *, int64_t> axes[] = {{"tp", plan.tp}, {"cp", plan.cp}};
   for (auto [name, size] : axes)
     if (size != 1)
-      return (Twine("--") + name + "=" + Twine(size) + ": one rank is supported; accepted is --" + name + "=1").str();
+      return (Twine("--") + name + "=" + Twine(size) + ": bodies are not partitioned; accepted is --" + name + "=1")
+          .str();
   if (options.target == "cuda")
     return "--target=cuda: not supported; accepted is --target=host";
   return "";

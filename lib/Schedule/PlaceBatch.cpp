@@ -39,6 +39,17 @@ struct StageState {
   std::vector<HazardTracker::Resource> parameters, accumulators; // by instance
   std::vector<HazardTracker::Resource> masters, gradients;       // by bucket
   std::vector<uint32_t> parameterCursor, accumulatorCursor;      // by bucket: the instance of the present
+
+  drover_action &add(const drover_action &action, const Binding &binding) {
+    auto known = bindingIndex.find(binding);
+    if (known == bindingIndex.end()) {
+      known = bindingIndex.emplace(binding, static_cast<uint32_t>(stage.bindings.size())).first;
+      stage.bindings.push_back(binding);
+    }
+    actions.push_back(action);
+    actions.back().binding = known->second;
+    return actions.back();
+  }
 };
 
 /// What a chunk's boundary tensors need on a pipeline of several stages.
@@ -74,7 +85,7 @@ private:
   void emitOnAllStages(drover_action_kind kind);
   void emitEnd();
 
-  uint32_t push(uint32_t stage, const drover_action &action, const Binding &binding, HazardTracker::Pending &pending);
+  void push(uint32_t stage, const drover_action &action, const Binding &binding, HazardTracker::Pending &pending);
   HazardTracker::Pending begin(uint32_t stage, drover_stream stream) {
     return hazards.begin(stage, stream, static_cast<uint32_t>(states[stage].actions.size()));
   }
@@ -255,22 +266,16 @@ uint32_t BatchPlacer::tieOf(const Bucket &bucket) const {
 // Actions
 //===----------------------------------------------------------------------===//
 
-uint32_t BatchPlacer::push(uint32_t stageIndex, const drover_action &action, const Binding &binding,
-                           HazardTracker::Pending &pending) {
+void BatchPlacer::push(uint32_t stageIndex, const drover_action &action, const Binding &binding,
+                       HazardTracker::Pending &pending) {
   StageState &state = states[stageIndex];
   Stage &stage = state.stage;
-  auto [known, isNew] = state.bindingIndex.insert({binding, static_cast<uint32_t>(stage.bindings.size())});
-  if (isNew)
-    stage.bindings.push_back(binding);
-  state.actions.push_back(action);
-  drover_action &added = state.actions.back();
-  added.binding = known->second;
+  drover_action &added = state.add(action, binding);
   added.first_wait = static_cast<uint32_t>(stage.waits.size());
   hazards.schedule(pending, stage.waits);
   added.num_waits = static_cast<uint32_t>(stage.waits.size()) - added.first_wait;
   if (added.num_waits == 0)
     added.first_wait = 0;
-  return static_cast<uint32_t>(state.actions.size() - 1);
 }
 
 void BatchPlacer::emitItem(const GlobalItem &item) {
@@ -286,9 +291,7 @@ void BatchPlacer::emitItem(const GlobalItem &item) {
     drover_action action = actionOf(DROVER_FREE, DROVER_STREAM_COMPUTE, item.chunk);
     action.phase = static_cast<uint16_t>(item.phase);
     action.microbatch = item.microbatch;
-    pending = begin(item.stage, DROVER_STREAM_COMPUTE);
-    push(item.stage, action, dying, pending);
-    hazards.finish(pending);
+    state.add(action, dying); // says what is over: it neither waits nor is waited for
     ++sequence;
     release(item, dying);
   }
@@ -505,12 +508,8 @@ void BatchPlacer::emitReduce(const std::vector<int32_t> &stageIndices, int32_t b
   for (size_t i = 0; i < stageIndices.size(); ++i) {
     if (freed[i] == Binding())
       continue;
-    auto stage = static_cast<uint32_t>(stageIndices[i]);
-    HazardTracker::Pending free = begin(stage, DROVER_STREAM_COMPUTE);
-    push(stage,
-         actionOf(DROVER_FREE, DROVER_STREAM_COMPUTE, static_cast<uint32_t>(step.buckets[bucket].chunks.front())),
-         freed[i], free);
-    hazards.finish(free);
+    auto owner = static_cast<uint32_t>(step.buckets[bucket].chunks.front());
+    states[stageIndices[i]].add(actionOf(DROVER_FREE, DROVER_STREAM_COMPUTE, owner), freed[i]);
     ++sequence;
   }
 }

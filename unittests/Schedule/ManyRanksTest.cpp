@@ -193,6 +193,29 @@ TEST(ManyRanks, llama3StepIsBuiltInLinearTime) {
               1.01 * static_cast<double>(small.batches[0].stages[stage].arenaBytes));
 }
 
+/// Time of a step where a transfer takes a part of a forward, relative to one with a slot for every boundary tensor.
+double timeAgainstUnbounded(int64_t run, double transfer, int64_t spareSlots) {
+  MicrobatchProgram program = makeToyModel(32);
+  Plan plan = makeGrid(8, 4, 32);
+  plan.run = {run};
+  auto makespan = [&](int64_t spare) {
+    StepProgram step = build(program, plan, {spare});
+    StepCosts costs = evenCosts(step);
+    costs.transfer = transfer;
+    return replayStep(step, step.batches[0], costs).makespan;
+  };
+  return makespan(spareSlots) / makespan(1 << 20);
+}
+
+TEST(ManyRanks, oneSpareSlotLosesNothingToUnboundedOnes) {
+  for (int64_t run : {8, 12, 16, 32})
+    for (double transfer : {0.1, 0.3}) {
+      EXPECT_LT(timeAgainstUnbounded(run, transfer, 1), 1.001) << "run " << run << ", transfer " << transfer;
+      if (run > 8)
+        EXPECT_GT(timeAgainstUnbounded(run, transfer, 0), 1.01) << "the spare slot is what it takes";
+    }
+}
+
 TEST(ManyRanks, emptyChunksPassOnInOneSlotAndStashNothing) {
   MicrobatchProgram program = makeToyModel(2);
   Plan plan = makeGrid(2, 3, 2);
