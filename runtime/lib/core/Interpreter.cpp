@@ -121,7 +121,7 @@ void Interpreter::execute(uint32_t index, const StepWork &work, StepOutcome &out
     break;
   case DROVER_FREE:
     guard.check(arena.data(), work.step, concat("freed by chunk ", action.chunk));
-    guard.release(arena.data(), action, stage->bindings[action.binding]);
+    release(action);
     break;
   default: // refused at load
     break;
@@ -209,6 +209,22 @@ void Interpreter::clearRange(const drover_action &action, const BucketRange &ran
   int64_t accumulators = place(action, range.bucket, Space::Accumulator);
   if (accumulators >= 0)
     std::memset(at(accumulators) + range.offset * 4, 0, size_t(range.elements) * 4);
+}
+
+/// Slots die: no action after this one reads them, but one that is in flight still may, and this rank does not know
+/// when the last other rank is done with it: such slots are left as they are.
+void Interpreter::release(const drover_action &action) {
+  auto isUsed = [&](ByteRange range) {
+    for (const std::deque<uint32_t> &stream : streams)
+      for (uint32_t index : stream)
+        for (ByteRange used : inFlight[index].ranges)
+          if (used.begin < range.end && range.begin < used.end)
+            return true;
+    return false;
+  };
+  for (ByteRange range : guard.dyingRanges(action, stage->bindings[action.binding]))
+    if (!isUsed(range))
+      SlotGuard::fill(arena.data(), range);
 }
 
 void Interpreter::traceAction(const drover_action &action, int64_t startNs) const {

@@ -48,6 +48,7 @@ void Interpreter::sendOrReceive(const drover_action &action, InFlight &flight) {
   Communicator *edge = rank.find(int(action.peer));
   uint8_t *slot = at(stage->bindings[action.binding][space]);
   int other = 1 - edge->rank();
+  flight.ranges.push_back({slot - arena.data(), slot - arena.data() + bytes});
   flight.requests.push_back(sends ? edge->send(slot, bytes, DROVER_I8, other)
                                   : edge->receive(slot, bytes, DROVER_I8, other));
 }
@@ -70,6 +71,8 @@ void Interpreter::gather(const drover_action &action, InFlight &flight) {
   int64_t bucket = action.chunk;
   uint8_t *parameter = at(place(action, bucket, Space::Parameter));
   ElementRange part = stateRange(bucket);
+  int64_t parameterPlace = parameter - arena.data();
+  flight.ranges.push_back({parameterPlace, parameterPlace + program.bucketSpaceBytes(bucket, Space::Parameter)});
   uint8_t *own = parameter + part.first * byteSize(program.computeDType);
   if (rank.plan.owns(program, bucket))
     castMasters(bucket, part, parameter);
@@ -113,6 +116,10 @@ void Interpreter::reduce(const drover_action &action, InFlight &flight) {
   auto *whole = reinterpret_cast<float *>(at(place(action, bucket, Space::Accumulator)));
   int64_t gradientPlace = place(action, bucket, Space::Gradient);
   auto *gradient = gradientPlace < 0 ? whole : reinterpret_cast<float *>(at(gradientPlace));
+  for (auto [data, space] : {std::pair(whole, Space::Accumulator), {gradient, Space::Gradient}}) {
+    int64_t offset = reinterpret_cast<uint8_t *>(data) - arena.data();
+    flight.ranges.push_back({offset, offset + program.bucketSpaceBytes(bucket, space)});
+  }
   ElementRange state = stateRange(bucket);
   bool adds = action.flags & DROVER_ACTION_ADD;
   for (const SectionInfo &section : info.sections)

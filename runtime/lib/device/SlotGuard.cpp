@@ -130,12 +130,18 @@ void SlotGuard::check(const uint8_t *arena, int64_t step, const std::string &aft
            " bytes) have changed");
 }
 
-void SlotGuard::release(uint8_t *arena, const drover_action &action, const Binding &binding) const {
-  if (!options.poison)
-    return;
-  for (int space = 0; space < numSpaces; ++space)
-    if (int64_t offset = binding.offsets[size_t(space)]; offset >= 0 && Space(space) != Space::Scalar)
-      std::memset(arena + offset, poison, size_t(spaceBytes(action, Space(space))));
+std::vector<ByteRange> SlotGuard::dyingRanges(const drover_action &action, const Binding &binding) const {
+  std::vector<ByteRange> ranges;
+  for (int space = 0; options.poison && space < numSpaces; ++space) {
+    int64_t offset = binding.offsets[size_t(space)];
+    if (offset >= 0 && Space(space) != Space::Scalar)
+      ranges.push_back({offset, offset + spaceBytes(action, Space(space))});
+  }
+  return ranges;
+}
+
+void SlotGuard::fill(uint8_t *arena, ByteRange range) {
+  std::memset(arena + range.begin, poison, size_t(range.end - range.begin));
 }
 
 void SlotGuard::releaseScratch(uint8_t *arena, const drover_action &action, const Binding &binding) const {

@@ -60,6 +60,8 @@ void TraceWriter::nameTrack(int track, const std::string &name) {
 
 void TraceWriter::event(int track, const std::string &name, int64_t startNs, int64_t endNs,
                         const std::string &arguments) {
+  if (finished)
+    return;
   char times[80]; // microseconds
   std::snprintf(times, sizeof(times), "\"ts\": %.3f, \"dur\": %.3f", double(startNs - originNs) * 1e-3,
                 double(endNs - startNs) * 1e-3);

@@ -72,6 +72,7 @@ private:
   struct InFlight {
     std::vector<Request> requests;
     std::function<void()> finish;
+    std::vector<ByteRange> ranges; // of the arena, that it reads or writes
     int64_t record = -1, startNs = 0;
     bool pending = false;
   };
@@ -89,6 +90,7 @@ private:
   void addSquares(const drover_action &action);
   void clipGradients(const StepWork &work, StepOutcome &outcome);
   void update(const drover_action &action, const StepWork &work);
+  void release(const drover_action &action);
   void clearRange(const drover_action &action, const BucketRange &range);
 
   void complete(uint32_t index);

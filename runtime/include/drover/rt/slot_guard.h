@@ -9,6 +9,11 @@
 
 namespace drover::rt {
 
+/// Bytes of the arena.
+struct ByteRange {
+  int64_t begin, end;
+};
+
 /// For tests; both off by default.
 struct GuardOptions {
   bool canaries = false; // DROVER_RT_CANARIES=1: bytes around every slot, which nothing may touch
@@ -31,8 +36,9 @@ public:
   void arm(uint8_t *arena);
   /// Throws Error where guard bytes have changed.
   void check(const uint8_t *arena, int64_t step, const std::string &after) const;
-  /// The slots of a binding die.
-  void release(uint8_t *arena, const drover_action &action, const Binding &binding) const;
+  /// The slots of a binding that are filled when they die.
+  std::vector<ByteRange> dyingRanges(const drover_action &action, const Binding &binding) const;
+  static void fill(uint8_t *arena, ByteRange range);
   void releaseScratch(uint8_t *arena, const drover_action &action, const Binding &binding) const;
   bool hasCanaries() const { return options.canaries; }
 
