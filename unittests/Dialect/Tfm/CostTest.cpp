@@ -86,6 +86,16 @@ TEST(Cost, AttentionCountsThePairsThatACausalMaskAllows) {
   }
 }
 
+TEST(Cost, AnOperandIsReadOnce) {
+  // %o is both the result of the forward and its gradient.
+  EXPECT_EQ(attention(3, 5, "", true).bytes, 4u * (172 + 48 + 24 + 172));
+}
+
+TEST(Cost, NarrowAndIndexElements) {
+  EXPECT_EQ(costOf("%x: tensor<3xi1>", "%0 = tfm.reshape %x : tensor<3xi1> -> tensor<1x3xi1>").bytes, 6u);
+  EXPECT_EQ(costOf("%x: tensor<3xindex>", "%0 = tfm.reshape %x : tensor<3xindex> -> tensor<1x3xindex>").bytes, 48u);
+}
+
 TEST(Cost, ElementWiseWorkIsFree) {
   EXPECT_EQ(costOf("%x: tensor<3xf32>", "%0 = tfm.silu %x : (tensor<3xf32>) -> tensor<3xf32>").flops, 0u);
 }

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "OpUtils.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -78,6 +79,24 @@ int64_t drover::tfm::product(int64_t a, int64_t b) {
   if (ShapedType::isDynamic(a) || ShapedType::isDynamic(b) || llvm::MulOverflow(a, b, result))
     return ShapedType::kDynamic;
   return result;
+}
+
+uint64_t drover::tfm::detail::minimumBytes(Operation *op) {
+  uint64_t total = 0;
+  auto add = [&](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type)
+      return;
+    Type element = type.getElementType();
+    total += elements(value) * (element.isIndex() ? 8 : (element.getIntOrFloatBitWidth() + 7) / 8);
+  };
+  llvm::SmallPtrSet<Value, 8> seen;
+  for (Value operand : op->getOperands())
+    if (seen.insert(operand).second)
+      add(operand);
+  for (Value result : op->getResults())
+    add(result);
+  return total;
 }
 
 LogicalResult drover::tfm::verifySameElementType(Operation *op, ValueRange values) {

@@ -20,3 +20,7 @@ void TfmDialect::initialize() {
 
 #define GET_OP_CLASSES
 #include "drover/Dialect/Tfm/IR/TfmOps.cpp.inc"
+
+Operation *TfmDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  return arith::ConstantOp::materialize(builder, value, type, loc);
+}

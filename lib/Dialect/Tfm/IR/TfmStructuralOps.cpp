@@ -150,6 +150,15 @@ template <typename OpT> static LogicalResult verifyBoxMaps(OpT op) {
   return verifyShapeMap(op, op.getResult(), op.getShape());
 }
 
+/// A box of all elements.
+template <typename OpT> static OpFoldResult foldWholeBox(OpT op) {
+  auto type = cast<RankedTensorType>(op.getType());
+  bool whole = op.getInput().getType() == type && type.hasStaticShape() &&
+               llvm::all_of(op.getOffsets(), [](int64_t offset) { return offset == 0; }) &&
+               llvm::all_of(op.getStrides(), [](int64_t stride) { return stride == 1; });
+  return whole ? OpFoldResult(op.getInput()) : OpFoldResult();
+}
+
 LogicalResult SliceOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
   shapes.push_back(ownShape(getResult(), getShape(), symbols));
   return success();
@@ -160,6 +169,7 @@ LogicalResult SliceOp::verify() {
   return verifyBoxMaps(*this);
 }
 uint64_t SliceOp::getFlops() { return 0; }
+OpFoldResult SliceOp::fold(FoldAdaptor) { return foldWholeBox(*this); }
 
 LogicalResult PadOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
   shapes.push_back(ownShape(getResult(), getShape(), symbols));
@@ -171,6 +181,7 @@ LogicalResult PadOp::verify() {
   return verifyBoxMaps(*this);
 }
 uint64_t PadOp::getFlops() { return 0; }
+OpFoldResult PadOp::fold(FoldAdaptor) { return foldWholeBox(*this); }
 
 LogicalResult ConcatOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   if (getInputs().empty()) // C1
@@ -204,6 +215,10 @@ LogicalResult ConcatOp::verify() {
   return verifySameElementType(*this, values); // C1
 }
 uint64_t ConcatOp::getFlops() { return 0; }
+OpFoldResult ConcatOp::fold(FoldAdaptor) {
+  return getInputs().size() == 1 && getInputs()[0].getType() == getType() ? OpFoldResult(getInputs()[0])
+                                                                          : OpFoldResult();
+}
 
 //===----------------------------------------------------------------------===//
 // Reduce, matmul, softmax
@@ -233,6 +248,9 @@ LogicalResult ReduceOp::verify() {
   return verifyShapes(*this);
 }
 uint64_t ReduceOp::getFlops() { return 0; }
+OpFoldResult ReduceOp::fold(FoldAdaptor) {
+  return getAxes().empty() && getInput().getType() == getType() ? OpFoldResult(getInput()) : OpFoldResult();
+}
 
 LogicalResult MatmulOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   Shape lhs(shapeOf(getLhs())), rhs(shapeOf(getRhs()));

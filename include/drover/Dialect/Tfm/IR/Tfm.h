@@ -39,6 +39,11 @@ struct PaddedSegment {
 };
 } // namespace drover::tfm
 
+namespace drover::tfm::detail {
+/// Bytes of an operation's distinct operands and of its results; an i1 is a byte, an index eight.
+uint64_t minimumBytes(mlir::Operation *op);
+} // namespace drover::tfm::detail
+
 #include "drover/Dialect/Tfm/IR/TfmInterfaces.h.inc"
 
 namespace drover::tfm {

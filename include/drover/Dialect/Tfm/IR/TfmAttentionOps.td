@@ -41,11 +41,11 @@ def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegment
     `query` is [B, S, num_heads * D], `key` [B, T, num_kv_heads * D], `value` [B, T, num_kv_heads * E].
     Query head h reads kv head h / (num_heads / num_kv_heads). The score of query i and key j is
     scale * <q_i, k_j>, then softcap * tanh(score / softcap), then + mask (float) ; it takes part in
-    the softmax where all of these allow it: `causal` (see CausalKind), `window` (|positions| closer
-    than: i' - j < window, i' the query's causal position), `mask` (i1: true takes part), `key_mask`
-    (non-zero takes part), `documents` (equal ids of query and key; needs S = T), `alibi_slopes`
-    (adds slope[h] * j). A row in which nothing takes part gives zero, and log_sum_exp -inf.
-    Softmax in f32 (f64 for f64).
+    the softmax where all of these allow it: `causal` (see CausalKind), `window` (|i' - j| < window,
+    with the query's position i' = i + T - S for bottom_right and i otherwise), `mask` (i1: true takes
+    part), `key_mask` (non-zero takes part), `documents` (equal ids of query and key; needs S = T).
+    `alibi_slopes` adds slope[h] * j to the score after softcap. A score of -inf takes no part. A row
+    in which nothing takes part gives zero, and log_sum_exp -inf. Softmax in f32 (f64 for f64).
 
     Where the queries are a part of the sequence that is not a contiguous one, `query_index` says
     where in the keys' sequence each stands: query i is at i' = query_index[i], at least 0 and below
@@ -94,7 +94,7 @@ def Tfm_AttentionGradOp : Tfm_Op<"attention_grad", [AttrSizedOperandSegments]> {
     gets no gradient. key_grad and value_grad may be wider than key and value (f32: they are summed
     over CP and over kv replicas).
 
-    C1: `result` and `gradient` have the shape of the forward's result.
+    C1: `result` and `gradient` have the shape of the forward's result, `log_sum_exp` that of its own.
     C2: the three gradients have the shapes of query, key and value.
     C3: the constraints of `tfm.attention` on its operands.
 

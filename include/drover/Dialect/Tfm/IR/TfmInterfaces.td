@@ -57,17 +57,7 @@ def CostOpInterface : OpInterface<"CostOpInterface"> {
     InterfaceMethod<[{
         Bytes that must move at least: operands read once, results written once.
       }], "uint64_t", "getBytes", (ins), /*methodBody=*/[{}], /*defaultImplementation=*/[{
-        uint64_t total = 0;
-        auto add = [&](::mlir::Type type) {
-          if (auto shaped = ::llvm::dyn_cast<::mlir::ShapedType>(type); shaped && shaped.hasStaticShape())
-            total += static_cast<uint64_t>(shaped.getNumElements()) *
-                     ((shaped.getElementTypeBitWidth() + 7) / 8);
-        };
-        for (::mlir::Type type : $_op->getOperandTypes())
-          add(type);
-        for (::mlir::Type type : $_op->getResultTypes())
-          add(type);
-        return total;
+        return ::drover::tfm::detail::minimumBytes($_op);
       }]>
   ];
 }

@@ -81,7 +81,7 @@ def Tfm_LinearWeightGradOp : Tfm_Op<"linear_weight_grad"> {
     result[n, k] = sum over the leading dimensions of gradient[.., n] * input[.., k], in f32; with
     `in_out` the result is [K, N].
 
-    C1: `input` and `gradient` agree in all but their last size.
+    C1: `input` and `gradient` agree in all but their last size and in their element type.
     C2: the result is [N, K], with `in_out` [K, N], in f32 (f64 for f64 operands).
 
     Example:
@@ -119,6 +119,7 @@ def Tfm_ColumnSumOp : Tfm_Op<"column_sum"> {
     of a bias. The order of summation depends on the shape alone.
 
     C1: the result has rank 1 and the last size of `input`.
+    C2: the result is f32 (f64 for f64).
 
     Example:
     ```mlir
@@ -164,6 +165,7 @@ def Tfm_RmsNormGradOp : Tfm_Op<"rms_norm_grad"> {
 
     C1: `gradient` and `input_grad` have the shape of `input`.
     C2: `weight_grad` is present exactly when `weight` is, has its shape and is f32 (f64 for f64).
+    C3: `weight` and `eps` as in `tfm.rms_norm`.
 
     Example:
     ```mlir
@@ -207,7 +209,9 @@ def Tfm_LayerNormGradOp : Tfm_Op<"layer_norm_grad", [AttrSizedResultSegments]> {
     gradient * xhat, bias_grad = column sum of gradient, both f32 (f64 for f64).
 
     C1: `gradient` and `input_grad` have the shape of `input`.
-    C2: `weight_grad` is present only with `weight`; `bias_grad` only where asked for.
+    C2: `weight_grad` is present only with `weight`; `bias_grad` only where asked for. Both are f32
+        (f64 for f64).
+    C3: `weight` and `eps` as in `tfm.layer_norm`.
 
     Example:
     ```mlir

@@ -79,7 +79,7 @@ def Tfm_CrossEntropyGradOp : Tfm_Op<"cross_entropy_grad"> {
     counts and the column is no padding, else 0. `seed` is 1 / (number of labels of the global batch
     that count).
 
-    C1: the shapes of `tfm.logits_sum`; the result has the shape of `logits`.
+    C1: the shapes and types of `tfm.logits_sum`; the result has the shape of `logits`.
     C2: `seed` is tensor<f32> (f64 for f64).
     C3: `offset` is tensor<i64>.
     C4: `vocabulary` is positive.
@@ -111,7 +111,7 @@ def Tfm_AccumulateOp : Tfm_Op<"accumulate"> {
     it is the first into this accumulator (docs/body-abi.md, `accumulate`). The result lives in the
     accumulator's memory.
 
-    C1: all shapes are equal; the accumulator is f32 or f64.
+    C1: all shapes are equal; the accumulator is f32 or f64, and the result has its type.
 
     Example:
     ```mlir

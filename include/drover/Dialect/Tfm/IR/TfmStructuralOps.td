@@ -30,6 +30,7 @@ def Tfm_TransposeOp : Tfm_StructuralOp<"transpose"> {
     result dimension i is operand dimension permutation[i].
 
     C1: `permutation` is a permutation of the operand's dimensions.
+    C2: operand and result have the same element type.
 
     Example:
     ```mlir
@@ -49,6 +50,7 @@ def Tfm_BroadcastOp : Tfm_StructuralOp<"broadcast"> {
 
     C1: each operand size is 1 or the result's; the result's rank is at least the operand's.
     C2: with a dynamic result `shape` is given.
+    C3: operand and result have the same element type.
 
     Example:
     ```mlir
@@ -69,6 +71,8 @@ def Tfm_SliceOp : Tfm_StructuralOp<"slice"> {
 
     C1: `offsets` and `strides` have one element per dimension; strides are not zero.
     C2: the box lies within the operand where both are static.
+    C3: with a dynamic result `shape` is given, with a dynamic offset `offset_map`.
+    C4: operand and result have the same element type.
 
     Example:
     ```mlir
@@ -79,6 +83,7 @@ def Tfm_SliceOp : Tfm_StructuralOp<"slice"> {
                        OptionalAttr<AffineMapAttr>:$offset_map, OptionalAttr<AffineMapAttr>:$shape);
   let results = (outs Tfm_AnyTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasFolder = 1;
 }
 
 def Tfm_PadOp : Tfm_StructuralOp<"pad"> {
@@ -97,12 +102,14 @@ def Tfm_PadOp : Tfm_StructuralOp<"pad"> {
                        OptionalAttr<AffineMapAttr>:$offset_map, OptionalAttr<AffineMapAttr>:$shape);
   let results = (outs Tfm_AnyTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasFolder = 1;
 }
 
 def Tfm_ConcatOp : Tfm_StructuralOp<"concat"> {
   let summary = "join tensors along a dimension";
   let description = [{
-    C1: all operands agree in every size but that of `axis`; there is at least one.
+    C1: all operands agree in every size but that of `axis` and in the element type, which is the
+        result's; there is at least one.
 
     Example:
     ```mlir
@@ -112,6 +119,7 @@ def Tfm_ConcatOp : Tfm_StructuralOp<"concat"> {
   let arguments = (ins Variadic<Tfm_AnyTensor>:$inputs, I64Attr:$axis);
   let results = (outs Tfm_AnyTensor:$result);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let hasFolder = 1;
 }
 
 def Tfm_ReduceOp : Tfm_StructuralOp<"reduce"> {
@@ -120,6 +128,7 @@ def Tfm_ReduceOp : Tfm_StructuralOp<"reduce"> {
     The reduced dimensions are dropped, or kept with size 1 (`keep`).
 
     C1: `axes` are distinct dimensions of the operand, ascending.
+    C2: operand and result have the same element type.
 
     Example:
     ```mlir
@@ -129,6 +138,7 @@ def Tfm_ReduceOp : Tfm_StructuralOp<"reduce"> {
   let arguments = (ins Tfm_AnyTensor:$input, Tfm_ReduceKind:$kind, DenseI64ArrayAttr:$axes, UnitAttr:$keep);
   let results = (outs Tfm_AnyTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasFolder = 1;
 }
 
 def Tfm_MatmulOp : Tfm_StructuralOp<"matmul", [Tfm_Recompute]> {
@@ -174,6 +184,7 @@ def Tfm_GatherOp : Tfm_StructuralOp<"gather"> {
 
     C1: `axis` is a dimension of the operand; the result has its sizes with that of `axis` replaced by
         the shape of `indices`.
+    C2: operand and result have the same element type.
 
     Example:
     ```mlir
@@ -190,7 +201,8 @@ def Tfm_ScatterAddOp : Tfm_Op<"scatter_add"> {
   let description = [{
     A tensor of zeros to which `updates` are added at `indices` along `axis`, in index order.
 
-    C1: the constraints of `tfm.gather`, with operand and result exchanged.
+    C1: the constraints of `tfm.gather`, with operand and result exchanged; with a dynamic result
+        `shape` is given.
 
     Example:
     ```mlir
@@ -209,7 +221,8 @@ def Tfm_ScatterNdOp : Tfm_Op<"scatter_nd"> {
     indices[j.., :] is updates[j..]. No gradient: exporters use it for masks.
 
     C1: the last size of `indices` is static and at most the rank of `input`.
-    C2: result and `input` have the same type.
+    C2: result, `input` and `updates` have the same element type; the result has the shape of `input`.
+    C3: `updates` has the shape of `indices` without its last size, followed by the sizes of a slice.
 
     Example:
     ```mlir
@@ -246,7 +259,7 @@ def Tfm_SizeOp : Tfm_Op<"size"> {
     `value` is an affine map ()[s0, ..] -> (v) over the module's symbols. `tfm-specialize` makes a
     constant of it.
 
-    C1: `value` has no dimensions and one result.
+    C1: `value` has no dimensions and one result; the result has rank 0.
 
     Example:
     ```mlir
