@@ -7,16 +7,12 @@
 using namespace mlir;
 using namespace drover::tfm;
 
-GradientBuilder::GradientBuilder(OpBuilder &builder, Operation *op, ValueRange resultGradients, TypeRange operandTypes,
-                                 SmallVectorImpl<Value> &operandGradients)
-    : opBuilder(builder), op(op), resultGradients(resultGradients), operandTypes(operandTypes),
-      operandGradients(operandGradients) {
-  assert(resultGradients.size() == op->getNumResults() && operandTypes.size() == op->getNumOperands() &&
-         "one gradient per result and one type per operand");
-  operandGradients.assign(op->getNumOperands(), Value());
-}
+//===----------------------------------------------------------------------===//
+// The entry of every rule
+//===----------------------------------------------------------------------===//
 
-LogicalResult GradientBuilder::checkStatic() const {
+/// Fails where the op has a dynamic shape: differentiation comes after specialization.
+static LogicalResult checkStatic(Operation *op) {
   auto isDynamic = [](Type type) {
     auto shaped = dyn_cast<ShapedType>(type);
     return shaped && !shaped.hasStaticShape();
@@ -24,6 +20,31 @@ LogicalResult GradientBuilder::checkStatic() const {
   if (llvm::any_of(op->getOperandTypes(), isDynamic) || llvm::any_of(op->getResultTypes(), isDynamic))
     return op->emitOpError("expects static shapes to be differentiated: run tfm-specialize first");
   return success();
+}
+
+LogicalResult DifferentiableOpInterface::buildGradients(OpBuilder &builder, ValueRange resultGradients,
+                                                        TypeRange operandTypes,
+                                                        SmallVectorImpl<Value> &operandGradients) {
+  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
+  if (failed(checkStatic(*this)))
+    return failure();
+  auto given = [](auto value) { return static_cast<bool>(value); };
+  if (llvm::none_of(resultGradients, given) || llvm::none_of(operandTypes, given))
+    return success();
+  return applyGradientRule(rule);
+}
+
+//===----------------------------------------------------------------------===//
+// The builder
+//===----------------------------------------------------------------------===//
+
+GradientBuilder::GradientBuilder(OpBuilder &builder, Operation *op, ValueRange resultGradients, TypeRange operandTypes,
+                                 SmallVectorImpl<Value> &operandGradients)
+    : opBuilder(builder), op(op), resultGradients(resultGradients), operandTypes(operandTypes),
+      operandGradients(operandGradients) {
+  assert(resultGradients.size() == op->getNumResults() && operandTypes.size() == op->getNumOperands() &&
+         "one gradient per result and one type per operand");
+  operandGradients.assign(op->getNumOperands(), Value());
 }
 
 RankedTensorType GradientBuilder::type(unsigned i) const {
@@ -44,24 +65,24 @@ Value GradientBuilder::cast(Value value, Type like) {
     type = shaped.clone(to);
   unsigned fromWidth = from.getIntOrFloatBitWidth(), toWidth = to.getIntOrFloatBitWidth();
   if (fromWidth < toWidth)
-    return arith::ExtFOp::create(opBuilder, loc(), type, value);
+    return create<arith::ExtFOp>(type, value);
   if (fromWidth == toWidth) // bf16 and f16: neither holds the other
     return cast(wide(value), like);
-  return arith::TruncFOp::create(opBuilder, loc(), type, value);
+  return create<arith::TruncFOp>(type, value);
 }
 
 Value GradientBuilder::wide(Value value) { return cast(value, accumulatorType(getElementTypeOrSelf(value))); }
 
-Value GradientBuilder::add(Value a, Value b) { return arith::AddFOp::create(opBuilder, loc(), a, b); }
-Value GradientBuilder::sub(Value a, Value b) { return arith::SubFOp::create(opBuilder, loc(), a, b); }
-Value GradientBuilder::mul(Value a, Value b) { return arith::MulFOp::create(opBuilder, loc(), a, b); }
-Value GradientBuilder::div(Value a, Value b) { return arith::DivFOp::create(opBuilder, loc(), a, b); }
-Value GradientBuilder::neg(Value a) { return arith::NegFOp::create(opBuilder, loc(), a); }
+Value GradientBuilder::add(Value a, Value b) { return create<arith::AddFOp>(a, b); }
+Value GradientBuilder::sub(Value a, Value b) { return create<arith::SubFOp>(a, b); }
+Value GradientBuilder::mul(Value a, Value b) { return create<arith::MulFOp>(a, b); }
+Value GradientBuilder::div(Value a, Value b) { return create<arith::DivFOp>(a, b); }
+Value GradientBuilder::neg(Value a) { return create<arith::NegFOp>(a); }
 Value GradientBuilder::select(Value condition, Value yes, Value no) {
-  return arith::SelectOp::create(opBuilder, loc(), condition, yes, no);
+  return create<arith::SelectOp>(condition, yes, no);
 }
 Value GradientBuilder::compare(arith::CmpFPredicate predicate, Value a, Value b) {
-  return arith::CmpFOp::create(opBuilder, loc(), predicate, a, b);
+  return create<arith::CmpFOp>(predicate, a, b);
 }
 
 Value GradientBuilder::constant(double value, Value like) {
@@ -69,23 +90,21 @@ Value GradientBuilder::constant(double value, Value like) {
   TypedAttr attr = element;
   if (auto type = dyn_cast<ShapedType>(like.getType()))
     attr = DenseElementsAttr::get(type, element.getValue());
-  return arith::ConstantOp::create(opBuilder, loc(), attr);
+  return create<arith::ConstantOp>(attr);
 }
 
 Value GradientBuilder::reshape(Value value, ArrayRef<int64_t> shape) {
   auto type = llvm::cast<RankedTensorType>(value.getType());
   if (type.getShape() == shape)
     return value;
-  return ReshapeOp::create(opBuilder, loc(), RankedTensorType::get(shape, type.getElementType()), value,
-                           AffineMapAttr());
+  return create<ReshapeOp>(RankedTensorType::get(shape, type.getElementType()), value, AffineMapAttr());
 }
 
 Value GradientBuilder::broadcast(Value value, ArrayRef<int64_t> shape) {
   auto type = llvm::cast<RankedTensorType>(value.getType());
   if (type.getShape() == shape)
     return value;
-  return BroadcastOp::create(opBuilder, loc(), RankedTensorType::get(shape, type.getElementType()), value,
-                             AffineMapAttr());
+  return create<BroadcastOp>(RankedTensorType::get(shape, type.getElementType()), value, AffineMapAttr());
 }
 
 Value GradientBuilder::sum(Value value, ArrayRef<int64_t> axes) {
@@ -96,6 +115,6 @@ Value GradientBuilder::sum(Value value, ArrayRef<int64_t> axes) {
   for (auto [dim, size] : llvm::enumerate(type.getShape()))
     if (!llvm::is_contained(axes, static_cast<int64_t>(dim)))
       shape.push_back(size);
-  return ReduceOp::create(opBuilder, loc(), RankedTensorType::get(shape, type.getElementType()), value, ReduceKind::Sum,
-                          axes, /*keep=*/false);
+  return create<ReduceOp>(RankedTensorType::get(shape, type.getElementType()), value, ReduceKind::Sum, axes,
+                          /*keep=*/false);
 }

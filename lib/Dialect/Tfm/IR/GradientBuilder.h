@@ -16,20 +16,27 @@ public:
   GradientBuilder(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange resultGradients,
                   mlir::TypeRange operandTypes, llvm::SmallVectorImpl<mlir::Value> &operandGradients);
 
-  /// Fails, with a diagnostic, where the op has a dynamic shape: differentiation comes after specialization.
-  mlir::LogicalResult checkStatic() const;
-
   mlir::OpBuilder &builder() { return opBuilder; }
   mlir::Location loc() const { return op->getLoc(); }
+
+  /// A new op at the place of the gradients.
+  template <typename OpT, typename... Args> OpT create(Args &&...args) {
+    return OpT::create(opBuilder, loc(), std::forward<Args>(args)...);
+  }
 
   /// True where the gradient of operand `i` is to be built.
   bool wanted(unsigned i) const { return resultGradients[0] && operandTypes[i]; }
   /// The type that it must have; that of the operand where it is not wanted.
   mlir::RankedTensorType type(unsigned i) const;
 
-  /// The gradient of the result, in its own type and in that of the arithmetic.
-  mlir::Value gradient() const { return resultGradients[0]; }
+  /// The gradient of a result, in its own type and in that of the arithmetic; null where it is zero.
+  mlir::Value gradient(unsigned result = 0) const { return resultGradients[result]; }
   mlir::Value wideGradient() { return wide(resultGradients[0]); }
+
+  /// `shape` with the element type of the result's gradient.
+  mlir::RankedTensorType gradientType(llvm::ArrayRef<int64_t> shape) const {
+    return mlir::RankedTensorType::get(shape, mlir::getElementTypeOrSelf(gradient()));
+  }
 
   /// Gives operand `i` its gradient, cast to the type that is wanted; nothing where it is not wanted.
   void set(unsigned i, mlir::Value value);
@@ -50,10 +57,6 @@ public:
   mlir::Value compare(mlir::arith::CmpFPredicate predicate, mlir::Value a, mlir::Value b);
   /// A constant in the shape and element type of `like`.
   mlir::Value constant(double value, mlir::Value like);
-  /// Any unary or binary op of math that keeps its operands' type.
-  template <typename OpT, typename... Values> mlir::Value math(Values... values) {
-    return OpT::create(opBuilder, loc(), values...);
-  }
 
   // Data movement.
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);

@@ -7,53 +7,37 @@
 using namespace mlir;
 using namespace drover::tfm;
 
+/// The type of a parameter's gradient: a sum over rows.
+static RankedTensorType sumType(Value parameter) {
+  return RankedTensorType::get(shapeOf(parameter), accumulatorType(getElementTypeOrSelf(parameter)));
+}
+
 //===----------------------------------------------------------------------===//
 // Embedding, linear, bias
 //===----------------------------------------------------------------------===//
 
-LogicalResult EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                          SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
+LogicalResult EmbeddingOp::applyGradientRule(GradientBuilder &rule) {
   if (getOffset())
     return emitOpError("expects no offset to be differentiated: partition afterwards");
-  if (rule.wanted(1)) {
-    auto type = RankedTensorType::get(shapeOf(getTable()), builder.getF32Type());
-    rule.set(1, EmbeddingGradOp::create(builder, getLoc(), type, getIds(), rule.gradient(), /*offset=*/Value()));
-  }
+  auto type = RankedTensorType::get(shapeOf(getTable()), rule.builder().getF32Type());
+  rule.set(1, rule.create<EmbeddingGradOp>(type, getIds(), rule.gradient(), /*offset=*/Value()));
   return success();
 }
 
-LogicalResult LinearOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                       SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.gradient())
-    return success();
+LogicalResult LinearOp::applyGradientRule(GradientBuilder &rule) {
   // The gradient of f32 logits is rounded once, to the type of the product's operands.
   Value gradient = rule.castLike(rule.gradient(), getInput());
   if (rule.wanted(0))
-    rule.set(0, LinearOp::create(builder, getLoc(), rule.type(0), gradient, getWeight(), /*in_out=*/!getInOut()));
-  if (rule.wanted(1)) {
-    auto type = RankedTensorType::get(shapeOf(getWeight()), accumulatorType(getElementTypeOrSelf(getWeight())));
-    rule.set(1, LinearWeightGradOp::create(builder, getLoc(), type, getInput(), gradient, getInOut()));
-  }
+    rule.set(0, rule.create<LinearOp>(rule.type(0), gradient, getWeight(), /*in_out=*/!getInOut()));
+  if (rule.wanted(1))
+    rule.set(1, rule.create<LinearWeightGradOp>(sumType(getWeight()), getInput(), gradient, getInOut()));
   return success();
 }
 
-LogicalResult BiasAddOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                        SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (rule.wanted(0))
-    rule.set(0, rule.gradient());
-  if (rule.wanted(1)) {
-    auto type = RankedTensorType::get(shapeOf(getBias()), accumulatorType(getElementTypeOrSelf(rule.gradient())));
-    rule.set(1, ColumnSumOp::create(builder, getLoc(), type, rule.gradient()));
-  }
+LogicalResult BiasAddOp::applyGradientRule(GradientBuilder &rule) {
+  rule.set(0, rule.gradient());
+  if (rule.wanted(1))
+    rule.set(1, rule.create<ColumnSumOp>(sumType(getBias()), rule.gradient()));
   return success();
 }
 
@@ -61,39 +45,21 @@ LogicalResult BiasAddOp::buildGradients(OpBuilder &builder, ValueRange resultGra
 // Norms
 //===----------------------------------------------------------------------===//
 
-/// The type of a norm's weight or bias gradient: a sum over rows.
-static RankedTensorType vectorGradientType(Value vector) {
-  return RankedTensorType::get(shapeOf(vector), accumulatorType(getElementTypeOrSelf(vector)));
-}
-
-LogicalResult RmsNormOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                        SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
+LogicalResult RmsNormOp::applyGradientRule(GradientBuilder &rule) {
   bool weighted = static_cast<bool>(getWeight());
-  if (!rule.wanted(0) && !(weighted && rule.wanted(1)))
-    return success();
-  auto gradients =
-      RmsNormGradOp::create(builder, getLoc(), rule.type(0), weighted ? vectorGradientType(getWeight()) : Type(),
-                            getInput(), rule.gradient(), getWeight(), getEpsAttr(), getWeightOffsetAttr());
+  auto gradients = rule.create<RmsNormGradOp>(rule.type(0), weighted ? sumType(getWeight()) : Type(), getInput(),
+                                              rule.gradient(), getWeight(), getEpsAttr(), getWeightOffsetAttr());
   rule.set(0, gradients.getInputGrad());
   if (weighted)
     rule.set(1, gradients.getWeightGrad());
   return success();
 }
 
-LogicalResult LayerNormOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                          SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
+LogicalResult LayerNormOp::applyGradientRule(GradientBuilder &rule) {
   bool weight = getWeight() && rule.wanted(1), bias = getBias() && rule.wanted(2);
-  if (!rule.wanted(0) && !weight && !bias)
-    return success();
-  auto gradients = LayerNormGradOp::create(
-      builder, getLoc(), rule.type(0), weight ? vectorGradientType(getWeight()) : Type(),
-      bias ? vectorGradientType(getBias()) : Type(), getInput(), rule.gradient(), getWeight(), getEpsAttr());
+  auto gradients = rule.create<LayerNormGradOp>(rule.type(0), weight ? sumType(getWeight()) : Type(),
+                                                bias ? sumType(getBias()) : Type(), getInput(), rule.gradient(),
+                                                getWeight(), getEpsAttr());
   rule.set(0, gradients.getInputGrad());
   if (weight)
     rule.set(1, gradients.getWeightGrad());
@@ -106,35 +72,18 @@ LogicalResult LayerNormOp::buildGradients(OpBuilder &builder, ValueRange resultG
 // Activations
 //===----------------------------------------------------------------------===//
 
-LogicalResult GeluOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                     SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (rule.wanted(0))
-    rule.set(0, GeluGradOp::create(builder, getLoc(), rule.type(0), getInput(), rule.gradient(), getKind()));
+LogicalResult GeluOp::applyGradientRule(GradientBuilder &rule) {
+  rule.set(0, rule.create<GeluGradOp>(rule.type(0), getInput(), rule.gradient(), getKind()));
   return success();
 }
 
-LogicalResult SiluOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                     SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (rule.wanted(0))
-    rule.set(0, SiluGradOp::create(builder, getLoc(), rule.type(0), getInput(), rule.gradient()));
+LogicalResult SiluOp::applyGradientRule(GradientBuilder &rule) {
+  rule.set(0, rule.create<SiluGradOp>(rule.type(0), getInput(), rule.gradient()));
   return success();
 }
 
-LogicalResult SwigluOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                       SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.wanted(0) && !rule.wanted(1))
-    return success();
-  auto gradients =
-      SwigluGradOp::create(builder, getLoc(), rule.type(0), rule.type(1), getGate(), getUp(), rule.gradient());
+LogicalResult SwigluOp::applyGradientRule(GradientBuilder &rule) {
+  auto gradients = rule.create<SwigluGradOp>(rule.type(0), rule.type(1), getGate(), getUp(), rule.gradient());
   rule.set(0, gradients.getGateGrad());
   rule.set(1, gradients.getUpGrad());
   return success();
@@ -144,37 +93,24 @@ LogicalResult SwigluOp::buildGradients(OpBuilder &builder, ValueRange resultGrad
 // Rope, attention
 //===----------------------------------------------------------------------===//
 
-LogicalResult RopeOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                     SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (rule.wanted(0))
-    rule.set(0,
-             RopeOp::create(builder, getLoc(), rule.type(0), rule.gradient(), getPositions(), getHeadSizeAttr(),
-                            getRotaryDimAttr(), getThetaAttr(), getScalingAttr(), getInvFreqAttr(), getMagnitudeAttr(),
-                            getInterleavedAttr(), getInverse() ? UnitAttr() : builder.getUnitAttr()));
+LogicalResult RopeOp::applyGradientRule(GradientBuilder &rule) {
+  rule.set(0, rule.create<RopeOp>(rule.type(0), rule.gradient(), getPositions(), getHeadSizeAttr(), getRotaryDimAttr(),
+                                  getThetaAttr(), getScalingAttr(), getInvFreqAttr(), getMagnitudeAttr(),
+                                  getInterleavedAttr(), getInverse() ? UnitAttr() : rule.builder().getUnitAttr()));
   return success();
 }
 
-LogicalResult AttentionOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                          SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
+LogicalResult AttentionOp::applyGradientRule(GradientBuilder &rule) {
   if (getQueryIndex())
     return emitOpError("expects no query_index to be differentiated: partition afterwards");
-  if (resultGradients[1])
+  if (rule.gradient(1))
     return emitOpError("has no rule for a gradient of log_sum_exp");
   if (getMask() && rule.wanted(3))
     return emitOpError("has no rule for the gradient of its mask");
-  if (!rule.wanted(0) && !rule.wanted(1) && !rule.wanted(2))
-    return success();
-  auto gradients =
-      AttentionGradOp::create(builder, getLoc(), rule.type(0), rule.type(1), rule.type(2), getQuery(), getKey(),
-                              getValue(), getResult(), getLogSumExp(), rule.gradient(), getMask(), getKeyMask(),
-                              getDocuments(), /*query_index=*/Value(), getNumHeadsAttr(), getNumKvHeadsAttr(),
-                              getScaleAttr(), getCausalAttr(), getWindowAttr(), getSoftcapAttr(), getAlibiSlopesAttr());
+  auto gradients = rule.create<AttentionGradOp>(
+      rule.type(0), rule.type(1), rule.type(2), getQuery(), getKey(), getValue(), getResult(), getLogSumExp(),
+      rule.gradient(), getMask(), getKeyMask(), getDocuments(), /*query_index=*/Value(), getNumHeadsAttr(),
+      getNumKvHeadsAttr(), getScaleAttr(), getCausalAttr(), getWindowAttr(), getSoftcapAttr(), getAlibiSlopesAttr());
   rule.set(0, gradients.getQueryGrad());
   rule.set(1, gradients.getKeyGrad());
   rule.set(2, gradients.getValueGrad());

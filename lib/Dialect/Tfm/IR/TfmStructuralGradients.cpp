@@ -7,38 +7,21 @@
 using namespace mlir;
 using namespace drover::tfm;
 
-LogicalResult ReshapeOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                        SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (rule.wanted(0))
-    rule.set(0, rule.reshape(rule.gradient(), shapeOf(getInput())));
+LogicalResult ReshapeOp::applyGradientRule(GradientBuilder &rule) {
+  rule.set(0, rule.reshape(rule.gradient(), shapeOf(getInput())));
   return success();
 }
 
-LogicalResult TransposeOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                          SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.wanted(0))
-    return success();
+LogicalResult TransposeOp::applyGradientRule(GradientBuilder &rule) {
   SmallVector<int64_t> inverse(getPermutation().size());
   for (auto [to, from] : llvm::enumerate(getPermutation()))
     inverse[from] = static_cast<int64_t>(to);
-  auto type = RankedTensorType::get(shapeOf(getInput()), getElementTypeOrSelf(rule.gradient()));
-  rule.set(0, TransposeOp::create(builder, getLoc(), type, rule.gradient(), inverse));
+  auto type = rule.gradientType(shapeOf(getInput()));
+  rule.set(0, rule.create<TransposeOp>(type, rule.gradient(), inverse));
   return success();
 }
 
-LogicalResult BroadcastOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                          SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.wanted(0))
-    return success();
+LogicalResult BroadcastOp::applyGradientRule(GradientBuilder &rule) {
   ArrayRef<int64_t> input = shapeOf(getInput()), result = shapeOf(getResult());
   SmallVector<int64_t> axes;
   int64_t leading = static_cast<int64_t>(result.size() - input.size());
@@ -51,43 +34,24 @@ LogicalResult BroadcastOp::buildGradients(OpBuilder &builder, ValueRange resultG
   return success();
 }
 
-LogicalResult SliceOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                      SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.wanted(0))
-    return success();
-  auto type = RankedTensorType::get(shapeOf(getInput()), getElementTypeOrSelf(rule.gradient()));
-  rule.set(0, PadOp::create(builder, getLoc(), type, rule.gradient(), getOffsetsAttr(), getStridesAttr(),
-                            getOffsetMapAttr(), AffineMapAttr()));
+/// A box is moved back to where it came from: slice and pad are each other's adjoint.
+template <typename AdjointT, typename BoxOpT> static LogicalResult moveBoxBack(BoxOpT op, GradientBuilder &rule) {
+  auto type = rule.gradientType(shapeOf(op.getInput()));
+  rule.set(0, rule.create<AdjointT>(type, rule.gradient(), op.getOffsetsAttr(), op.getStridesAttr(),
+                                    op.getOffsetMapAttr(), AffineMapAttr()));
   return success();
 }
 
-LogicalResult PadOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                    SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.wanted(0))
-    return success();
-  auto type = RankedTensorType::get(shapeOf(getInput()), getElementTypeOrSelf(rule.gradient()));
-  rule.set(0, SliceOp::create(builder, getLoc(), type, rule.gradient(), getOffsetsAttr(), getStridesAttr(),
-                              getOffsetMapAttr(), AffineMapAttr()));
-  return success();
-}
+LogicalResult SliceOp::applyGradientRule(GradientBuilder &rule) { return moveBoxBack<PadOp>(*this, rule); }
 
-LogicalResult ConcatOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                       SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
+LogicalResult PadOp::applyGradientRule(GradientBuilder &rule) { return moveBoxBack<SliceOp>(*this, rule); }
+
+LogicalResult ConcatOp::applyGradientRule(GradientBuilder &rule) {
   SmallVector<int64_t> offsets(shapeOf(getResult()).size(), 0), strides(offsets.size(), 1);
   for (auto [index, input] : llvm::enumerate(getInputs())) {
     if (rule.wanted(index)) {
-      auto type = RankedTensorType::get(shapeOf(input), getElementTypeOrSelf(rule.gradient()));
-      rule.set(index, SliceOp::create(builder, getLoc(), type, rule.gradient(), offsets, strides, AffineMapAttr(),
-                                      AffineMapAttr()));
+      auto type = rule.gradientType(shapeOf(input));
+      rule.set(index, rule.create<SliceOp>(type, rule.gradient(), offsets, strides, AffineMapAttr(), AffineMapAttr()));
     }
     offsets[getAxis()] += shapeOf(input)[getAxis()];
   }
@@ -98,13 +62,7 @@ LogicalResult ConcatOp::buildGradients(OpBuilder &builder, ValueRange resultGrad
 // Reductions and contractions
 //===----------------------------------------------------------------------===//
 
-LogicalResult ReduceOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                       SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.wanted(0))
-    return success();
+LogicalResult ReduceOp::applyGradientRule(GradientBuilder &rule) {
   if (getKind() == ReduceKind::Prod)
     return emitOpError("has no gradient rule for kind prod; sum, mean, max and min have one");
   ArrayRef<int64_t> input = shapeOf(getInput());
@@ -132,16 +90,10 @@ LogicalResult ReduceOp::buildGradients(OpBuilder &builder, ValueRange resultGrad
   return success();
 }
 
-LogicalResult MatmulOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                       SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.gradient())
-    return success();
+LogicalResult MatmulOp::applyGradientRule(GradientBuilder &rule) {
   auto product = [&](unsigned operand, Value lhs, Value rhs, bool transposeLhs, bool transposeRhs) {
     if (rule.wanted(operand))
-      rule.set(operand, MatmulOp::create(builder, getLoc(), rule.type(operand), lhs, rhs, transposeLhs, transposeRhs));
+      rule.set(operand, rule.create<MatmulOp>(rule.type(operand), lhs, rhs, transposeLhs, transposeRhs));
   };
   // With Y = A B: dA = dY B^T, dB = A^T dY; an operand that is stored transposed gets the transposed product.
   Value forLhs = rule.castLike(rule.gradient(), getRhs()), forRhs = rule.castLike(rule.gradient(), getLhs());
@@ -156,13 +108,7 @@ LogicalResult MatmulOp::buildGradients(OpBuilder &builder, ValueRange resultGrad
   return success();
 }
 
-LogicalResult SoftmaxOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                        SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.wanted(0))
-    return success();
+LogicalResult SoftmaxOp::applyGradientRule(GradientBuilder &rule) {
   // dx = y (dy - sum(dy y))
   Shape kept(shapeOf(getInput()));
   kept[getAxis()] = 1;
@@ -173,15 +119,9 @@ LogicalResult SoftmaxOp::buildGradients(OpBuilder &builder, ValueRange resultGra
   return success();
 }
 
-LogicalResult GatherOp::buildGradients(OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                                       SmallVectorImpl<Value> &operandGradients) {
-  GradientBuilder rule(builder, *this, resultGradients, operandTypes, operandGradients);
-  if (failed(rule.checkStatic()))
-    return failure();
-  if (!rule.wanted(0))
-    return success();
+LogicalResult GatherOp::applyGradientRule(GradientBuilder &rule) {
   Value gradient = rule.wideGradient();
   auto type = RankedTensorType::get(shapeOf(getInput()), getElementTypeOrSelf(gradient));
-  rule.set(0, ScatterAddOp::create(builder, getLoc(), type, gradient, getIndices(), getAxisAttr(), AffineMapAttr()));
+  rule.set(0, rule.create<ScatterAddOp>(type, gradient, getIndices(), getAxisAttr(), AffineMapAttr()));
   return success();
 }

@@ -13,14 +13,8 @@ namespace {
 /// Attaches `rule` to an op. The rule sees operands and results in the type of the arithmetic.
 template <typename OpT, void (*rule)(OpT, GradientBuilder &)>
 struct Model : DifferentiableOpInterface::ExternalModel<Model<OpT, rule>, OpT> {
-  LogicalResult buildGradients(Operation *op, OpBuilder &builder, ValueRange resultGradients, TypeRange operandTypes,
-                               SmallVectorImpl<Value> &operandGradients) const {
-    GradientBuilder gradients(builder, op, resultGradients, operandTypes, operandGradients);
-    if (failed(gradients.checkStatic()))
-      return failure();
-    // Nothing is built for a gradient that nobody wants.
-    if (llvm::any_of(llvm::seq(op->getNumOperands()), [&](unsigned i) { return gradients.wanted(i); }))
-      rule(cast<OpT>(op), gradients);
+  LogicalResult applyGradientRule(Operation *op, GradientBuilder &gradients) const {
+    rule(cast<OpT>(op), gradients);
     return success();
   }
 };
@@ -67,7 +61,7 @@ static void divGradient(arith::DivFOp op, Rule &rule) {
 static void remGradient(arith::RemFOp op, Rule &rule) {
   rule.set(0, rule.gradient());
   if (rule.wanted(1)) {
-    Value quotient = rule.math<math::TruncOp>(rule.div(operand(op, rule, 0), operand(op, rule, 1)));
+    Value quotient = rule.create<math::TruncOp>(rule.div(operand(op, rule, 0), operand(op, rule, 1)));
     rule.set(1, rule.neg(rule.mul(rule.wideGradient(), quotient)));
   }
 }
@@ -108,15 +102,15 @@ static Value scaled(Rule &rule, double factor, Value x) { return rule.mul(rule.c
 static Value oneMinus(Rule &rule, Value x) { return rule.sub(rule.constant(1, x), x); }
 static Value onePlus(Rule &rule, Value x) { return rule.add(rule.constant(1, x), x); }
 /// 1 / sqrt(x)
-static Value rsqrt(Rule &rule, Value x) { return rule.math<math::RsqrtOp>(x); }
+static Value rsqrt(Rule &rule, Value x) { return rule.create<math::RsqrtOp>(x); }
 /// exp(-x^2) * 2 / sqrt(pi)
 static Value gaussian(Rule &rule, Value x) {
-  return scaled(rule, M_2_SQRTPI, rule.math<math::ExpOp>(rule.neg(square(rule, x))));
+  return scaled(rule, M_2_SQRTPI, rule.create<math::ExpOp>(rule.neg(square(rule, x))));
 }
 
 static Value dAbs(Rule &rule, Value x, Value) { // 0 at 0, as PyTorch has it
   Value zero = rule.constant(0, x);
-  Value sign = rule.math<math::CopySignOp>(rule.constant(1, x), x);
+  Value sign = rule.create<math::CopySignOp>(rule.constant(1, x), x);
   return rule.select(rule.compare(Predicate::OEQ, x, zero), zero, sign);
 }
 static Value dAcos(Rule &rule, Value x, Value) { return rule.neg(rsqrt(rule, oneMinus(rule, square(rule, x)))); }
@@ -126,8 +120,8 @@ static Value dAsinh(Rule &rule, Value x, Value) { return rsqrt(rule, onePlus(rul
 static Value dAtan(Rule &rule, Value x, Value) { return inverse(rule, onePlus(rule, square(rule, x))); }
 static Value dAtanh(Rule &rule, Value x, Value) { return inverse(rule, oneMinus(rule, square(rule, x))); }
 static Value dCbrt(Rule &rule, Value, Value y) { return inverse(rule, scaled(rule, 3, square(rule, y))); }
-static Value dCos(Rule &rule, Value x, Value) { return rule.neg(rule.math<math::SinOp>(x)); }
-static Value dCosh(Rule &rule, Value x, Value) { return rule.math<math::SinhOp>(x); }
+static Value dCos(Rule &rule, Value x, Value) { return rule.neg(rule.create<math::SinOp>(x)); }
+static Value dCosh(Rule &rule, Value x, Value) { return rule.create<math::SinhOp>(x); }
 static Value dErf(Rule &rule, Value x, Value) { return gaussian(rule, x); }
 static Value dErfc(Rule &rule, Value x, Value) { return rule.neg(gaussian(rule, x)); }
 static Value dExp(Rule &, Value, Value y) { return y; }
@@ -138,8 +132,8 @@ static Value dLog10(Rule &rule, Value x, Value) { return inverse(rule, scaled(ru
 static Value dLog1p(Rule &rule, Value x, Value) { return inverse(rule, onePlus(rule, x)); }
 static Value dLog2(Rule &rule, Value x, Value) { return inverse(rule, scaled(rule, M_LN2, x)); }
 static Value dRsqrt(Rule &rule, Value, Value y) { return scaled(rule, -0.5, rule.mul(y, square(rule, y))); }
-static Value dSin(Rule &rule, Value x, Value) { return rule.math<math::CosOp>(x); }
-static Value dSinh(Rule &rule, Value x, Value) { return rule.math<math::CoshOp>(x); }
+static Value dSin(Rule &rule, Value x, Value) { return rule.create<math::CosOp>(x); }
+static Value dSinh(Rule &rule, Value x, Value) { return rule.create<math::CoshOp>(x); }
 static Value dSqrt(Rule &rule, Value, Value y) { return inverse(rule, scaled(rule, 2, y)); }
 static Value dTan(Rule &rule, Value, Value y) { return onePlus(rule, square(rule, y)); }
 static Value dTanh(Rule &rule, Value, Value y) { return oneMinus(rule, square(rule, y)); }
@@ -156,14 +150,14 @@ static void powGradient(math::PowFOp op, Rule &rule) {
   Value a = operand(op, rule, 0), b = operand(op, rule, 1), gradient = rule.wideGradient();
   Value none = rule.constant(0, a);
   if (rule.wanted(0)) {
-    Value power = rule.math<math::PowFOp>(a, rule.sub(b, rule.constant(1, b)));
+    Value power = rule.create<math::PowFOp>(a, rule.sub(b, rule.constant(1, b)));
     Value slope = rule.select(rule.compare(Predicate::OEQ, b, none), none, rule.mul(b, power));
     rule.set(0, rule.mul(gradient, slope));
   }
   if (rule.wanted(1)) {
-    Value flat = arith::AndIOp::create(rule.builder(), rule.loc(), rule.compare(Predicate::OEQ, a, none),
-                                       rule.compare(Predicate::OGE, b, none));
-    Value slope = rule.mul(result(op, rule), rule.math<math::LogOp>(a));
+    Value flat =
+        rule.create<arith::AndIOp>(rule.compare(Predicate::OEQ, a, none), rule.compare(Predicate::OGE, b, none));
+    Value slope = rule.mul(result(op, rule), rule.create<math::LogOp>(a));
     rule.set(1, rule.mul(gradient, rule.select(flat, none, slope)));
   }
 }
@@ -171,9 +165,9 @@ static void powGradient(math::PowFOp op, Rule &rule) {
 /// n a^(n-1), zero where n is zero.
 static void powIntegerGradient(math::FPowIOp op, Rule &rule) {
   Value a = operand(op, rule, 0);
-  Value n = arith::SIToFPOp::create(rule.builder(), rule.loc(), a.getType(), op.getRhs());
+  Value n = rule.create<arith::SIToFPOp>(a.getType(), op.getRhs());
   Value none = rule.constant(0, a);
-  Value power = rule.math<math::PowFOp>(a, rule.sub(n, rule.constant(1, n)));
+  Value power = rule.create<math::PowFOp>(a, rule.sub(n, rule.constant(1, n)));
   Value slope = rule.select(rule.compare(Predicate::OEQ, n, none), none, rule.mul(n, power));
   rule.set(0, rule.mul(rule.wideGradient(), slope));
 }
@@ -193,7 +187,7 @@ static void copySignGradient(math::CopySignOp op, Rule &rule) {
   if (!rule.wanted(0))
     return;
   Value a = operand(op, rule, 0), b = operand(op, rule, 1);
-  Value slope = rule.mul(dAbs(rule, a, {}), rule.math<math::CopySignOp>(rule.constant(1, b), b));
+  Value slope = rule.mul(dAbs(rule, a, {}), rule.create<math::CopySignOp>(rule.constant(1, b), b));
   rule.set(0, rule.mul(rule.wideGradient(), slope));
 }
 

@@ -19,6 +19,8 @@
 #include "drover/Dialect/Tfm/IR/TfmEnums.h.inc"
 
 namespace drover::tfm {
+class GradientBuilder;
+
 /// What it costs to run an op a second time, in the words of `--recompute` and `--rebuild`.
 enum class RecomputeClass {
   Contraction, ///< matrix products: never twice but with recompute=full

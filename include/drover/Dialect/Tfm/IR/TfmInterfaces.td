@@ -28,20 +28,23 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   }];
   let methods = [
     InterfaceMethod<[{
-        Builds the gradients of the operands at the builder's insertion point.
-        `resultGradients` has one value per result, null where that result's gradient is zero.
-        `operandTypes` has one type per operand: the type that gradient must have (the operand's own
-        element type, or f32 where several uses are summed, DESIGN "sums its gradients in fp32");
-        null where no gradient is wanted. Fills `operandGradients`, one per operand, null where the
-        gradient is zero or not wanted. Forward operands and results may be used: the caller decides
-        whether they are stashed or rebuilt.
+        The rule: gives the operands their gradients through `rule`. Called where shapes are static and
+        at least one gradient of a result is there and one of an operand wanted. Forward operands and
+        results may be used: the caller decides whether they are stashed or rebuilt.
       }],
-      "::llvm::LogicalResult", "buildGradients",
-      (ins "::mlir::OpBuilder &":$builder,
-           "::mlir::ValueRange":$resultGradients,
-           "::mlir::TypeRange":$operandTypes,
-           "::llvm::SmallVectorImpl<::mlir::Value> &":$operandGradients)>
+      "::llvm::LogicalResult", "applyGradientRule", (ins "::drover::tfm::GradientBuilder &":$rule)>
   ];
+  let extraClassDeclaration = [{
+    /// Builds the gradients of the operands at the builder's insertion point.
+    /// `resultGradients` has one value per result, null where that result's gradient is zero.
+    /// `operandTypes` has one type per operand: the type that gradient must have (the operand's own
+    /// element type, or f32 where several uses are summed, DESIGN "sums its gradients in fp32");
+    /// null where no gradient is wanted. Fills `operandGradients`, one per operand, null where the
+    /// gradient is zero or not wanted.
+    ::llvm::LogicalResult buildGradients(::mlir::OpBuilder &builder, ::mlir::ValueRange resultGradients,
+                                         ::mlir::TypeRange operandTypes,
+                                         ::llvm::SmallVectorImpl<::mlir::Value> &operandGradients);
+  }];
 }
 
 def CostOpInterface : OpInterface<"CostOpInterface"> {
