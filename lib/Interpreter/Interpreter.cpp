@@ -67,20 +67,9 @@ LogicalResult Call::shapeOf(unsigned i, std::optional<AffineMap> map, SmallVecto
 }
 
 LogicalResult interpreter::evaluateMap(AffineMap map, ArrayRef<int64_t> symbols, SmallVectorImpl<int64_t> &values) {
-  MLIRContext *context = map.getContext();
-  SmallVector<AffineExpr> replacements;
-  for (unsigned i = 0; i < map.getNumSymbols(); ++i)
-    replacements.push_back(i < symbols.size() && !ShapedType::isDynamic(symbols[i])
-                               ? getAffineConstantExpr(symbols[i], context)
-                               : getAffineSymbolExpr(i, context));
-  for (AffineExpr expr : map.getResults()) {
-    auto constant = dyn_cast<AffineConstantExpr>(
-        simplifyAffineExpr(expr.replaceSymbols(replacements), map.getNumDims(), map.getNumSymbols()));
-    if (!constant)
-      return failure();
-    values.push_back(constant.getValue());
-  }
-  return success();
+  SmallVector<int64_t> sizes = tfm::evaluateSizes(map, symbols);
+  values.append(sizes);
+  return failure(llvm::any_of(sizes, ShapedType::isDynamic));
 }
 
 //===----------------------------------------------------------------------===//

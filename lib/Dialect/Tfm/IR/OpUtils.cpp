@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "OpUtils.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -10,8 +11,7 @@ using namespace mlir;
 using namespace drover::tfm;
 
 bool drover::tfm::compatible(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  return a.size() == b.size() &&
-         llvm::all_of(llvm::zip(a, b), [](auto pair) { return compatible(std::get<0>(pair), std::get<1>(pair)); });
+  return succeeded(verifyCompatibleShape(a, b));
 }
 
 Shape drover::tfm::refine(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
@@ -38,7 +38,7 @@ std::string drover::tfm::str(ArrayRef<int64_t> shape) {
   return text;
 }
 
-Shape drover::tfm::evaluate(AffineMap map, ArrayRef<int64_t> symbols) {
+SmallVector<int64_t> drover::tfm::evaluateSizes(AffineMap map, ArrayRef<int64_t> symbols) {
   MLIRContext *context = map.getContext();
   SmallVector<AffineExpr> replacements;
   for (unsigned i = 0; i < map.getNumSymbols(); ++i)
@@ -47,7 +47,7 @@ Shape drover::tfm::evaluate(AffineMap map, ArrayRef<int64_t> symbols) {
                                : getAffineSymbolExpr(i, context));
   Shape result;
   for (AffineExpr expr : map.getResults()) {
-    AffineExpr value = simplifyAffineExpr(expr.replaceSymbols(replacements), 0, map.getNumSymbols());
+    AffineExpr value = simplifyAffineExpr(expr.replaceSymbols(replacements), map.getNumDims(), map.getNumSymbols());
     auto constant = dyn_cast<AffineConstantExpr>(value);
     result.push_back(constant ? constant.getValue() : ShapedType::kDynamic);
   }

@@ -31,9 +31,6 @@ Shape refine(llvm::ArrayRef<int64_t> a, llvm::ArrayRef<int64_t> b);
 /// "2x?x64" for messages.
 std::string str(llvm::ArrayRef<int64_t> shape);
 
-/// Evaluates ()[s0, ..] -> (..) where the symbols are known, kDynamic elsewhere.
-Shape evaluate(mlir::AffineMap map, llvm::ArrayRef<int64_t> symbols);
-
 /// Appends `results` times the common refinement of the operands' shapes; an error where they differ.
 llvm::LogicalResult inferSame(mlir::Operation *op, mlir::ValueRange operands, unsigned results, Shapes &shapes);
 

@@ -14,7 +14,7 @@ static Shape ownShape(Value result, std::optional<AffineMap> map, ArrayRef<int64
   Shape shape(shapeOf(result));
   if (!map)
     return shape;
-  Shape evaluated = evaluate(*map, symbols);
+  Shape evaluated = evaluateSizes(*map, symbols);
   return evaluated.size() == shape.size() ? refine(shape, evaluated) : shape;
 }
 

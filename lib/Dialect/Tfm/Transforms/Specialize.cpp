@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "TransformUtils.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -14,28 +15,12 @@ namespace drover::tfm {
 
 namespace {
 
-bool compatible(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
-  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
-           auto [x, y] = pair;
-           return ShapedType::isDynamic(x) || ShapedType::isDynamic(y) || x == y;
-         });
-}
-
 /// One result per result of `map`; failure where one is no integer, as for a division by zero.
 FailureOr<SmallVector<int64_t>> evaluate(AffineMap map, ArrayRef<int64_t> symbols) {
-  if (map.getNumSymbols() > symbols.size() || map.getNumDims() != 0)
+  SmallVector<int64_t> values = evaluateSizes(map, symbols);
+  if (llvm::any_of(values, ShapedType::isDynamic))
     return failure();
-  SmallVector<AffineExpr> constants;
-  for (int64_t value : symbols.take_front(map.getNumSymbols()))
-    constants.push_back(getAffineConstantExpr(value, map.getContext()));
-  SmallVector<int64_t> result;
-  for (AffineExpr expr : map.getResults()) {
-    auto constant = dyn_cast<AffineConstantExpr>(simplifyAffineExpr(expr.replaceSymbols(constants), 0, 0));
-    if (!constant)
-      return failure();
-    result.push_back(constant.getValue());
-  }
-  return result;
+  return values;
 }
 
 struct Specialize : impl::TfmSpecializeBase<Specialize> {
@@ -96,7 +81,8 @@ LogicalResult Specialize::bindSymbols() {
 /// Gives `value` the static shape `shape`; an error where its own type says otherwise.
 LogicalResult Specialize::setShape(Value value, ArrayRef<int64_t> shape) {
   auto type = cast<RankedTensorType>(value.getType());
-  if (!compatible(type.getShape(), shape) || llvm::any_of(shape, [](int64_t size) { return size < 0; })) {
+  if (failed(verifyCompatibleShape(type.getShape(), shape)) ||
+      llvm::any_of(shape, [](int64_t size) { return size < 0; })) {
     std::string what;
     if (auto argument = dyn_cast<BlockArgument>(value))
       what = llvm::formatv("argument {0}", argument.getArgNumber());
@@ -198,7 +184,7 @@ LogicalResult Specialize::specialize(Operation *op) {
       auto type = dyn_cast<RankedTensorType>(operand.getType());
       if (!type)
         continue;
-      if (!shape.empty() && !compatible(shape, type.getShape()))
+      if (!shape.empty() && failed(verifyCompatibleShape(shape, type.getShape())))
         return op->emitOpError("has operands of different shapes at the given sizes: ")
                << RankedTensorType::get(shape, type.getElementType()) << " and " << type;
       shape.assign(type.getShape().begin(), type.getShape().end());

@@ -66,6 +66,10 @@ mlir::FailureOr<bool> parseBool(mlir::AsmParser &parser);
 #include "drover/Dialect/Tfm/IR/TfmOps.h.inc"
 
 namespace drover::tfm {
+/// The results of ()[s0, ..] -> (..), a map over the module's symbols; kDynamic where a symbol without a value or a
+/// division by zero leaves one open.
+llvm::SmallVector<int64_t> evaluateSizes(mlir::AffineMap map, llvm::ArrayRef<int64_t> symbols);
+
 /// The rotary/2 frequencies of RoPE in radians per position, in the f32 arithmetic of the reference
 /// implementation (Hugging Face transformers, modeling_rope_utils). `scaling` may be null.
 llvm::SmallVector<float> ropeFrequencies(int64_t rotary, float theta, RopeScalingAttr scaling);
