@@ -19,26 +19,33 @@ static LogicalResult outOfRange(Call &call, int64_t index, int64_t size) {
   return call.fail("index " + Twine(index) + " is not in [" + Twine(-size) + ", " + Twine(size) + ")");
 }
 
-static LogicalResult gather(tfm::GatherOp op, Call &call) {
-  const Tensor &input = call.operand(0), &indices = call.operand(1);
-  int64_t axis = op.getAxis(), length = input.shape[axis];
-  ArrayRef<int64_t> before = ArrayRef(input.shape).take_front(axis), after = ArrayRef(input.shape).drop_front(axis + 1);
-  SmallVector<int64_t> shape(before);
-  llvm::append_range(shape, indices.shape);
-  llvm::append_range(shape, after);
-  if (failed(call.allocate(0, shape)))
-    return failure();
-  int64_t inner = countElements(after), next = 0;
-  for (int64_t outer = 0; outer < countElements(before); ++outer) {
-    for (int64_t index : indices.ints) {
+/// Visits the elements that indices pick along dimension `axis` of `shape`: where each is there, and its number among
+/// the picked ones.
+static LogicalResult forEachPicked(Call &call, ArrayRef<int64_t> shape, int64_t axis, ArrayRef<int64_t> indices,
+                                   llvm::function_ref<void(int64_t place, int64_t number)> visit) {
+  int64_t length = shape[axis], inner = countElements(shape.drop_front(axis + 1)), number = 0;
+  for (int64_t outer = 0; outer < countElements(shape.take_front(axis)); ++outer) {
+    for (int64_t index : indices) {
       std::optional<int64_t> at = resolve(index, length);
       if (!at)
         return outOfRange(call, index, length);
       for (int64_t c = 0; c < inner; ++c)
-        copyElement(input, (outer * length + *at) * inner + c, call.results[0], next++);
+        visit((outer * length + *at) * inner + c, number++);
     }
   }
   return success();
+}
+
+static LogicalResult gather(tfm::GatherOp op, Call &call) {
+  const Tensor &input = call.operand(0), &indices = call.operand(1);
+  int64_t axis = op.getAxis();
+  SmallVector<int64_t> shape(ArrayRef(input.shape).take_front(axis));
+  llvm::append_range(shape, indices.shape);
+  llvm::append_range(shape, ArrayRef(input.shape).drop_front(axis + 1));
+  if (failed(call.allocate(0, shape)))
+    return failure();
+  return forEachPicked(call, input.shape, axis, indices.ints,
+                       [&](int64_t place, int64_t number) { copyElement(input, place, call.results[0], number); });
 }
 
 static LogicalResult scatterAdd(tfm::ScatterAddOp op, Call &call) {
@@ -46,21 +53,12 @@ static LogicalResult scatterAdd(tfm::ScatterAddOp op, Call &call) {
   SmallVector<int64_t> shape;
   if (failed(call.shapeOf(0, op.getShape(), shape)) || failed(call.allocate(0, shape)))
     return failure();
-  int64_t axis = op.getAxis(), length = shape[axis];
-  ArrayRef<int64_t> before = ArrayRef(shape).take_front(axis), after = ArrayRef(shape).drop_front(axis + 1);
-  int64_t inner = countElements(after), next = 0;
-  if (updates.size() != countElements(before) * indices.size() * inner)
+  int64_t axis = op.getAxis(), outer = countElements(ArrayRef(shape).take_front(axis)),
+          inner = countElements(ArrayRef(shape).drop_front(axis + 1));
+  if (updates.size() != outer * indices.size() * inner)
     return call.fail("updates and indices of different sizes");
-  for (int64_t outer = 0; outer < countElements(before); ++outer) {
-    for (int64_t index : indices.ints) {
-      std::optional<int64_t> at = resolve(index, length);
-      if (!at)
-        return outOfRange(call, index, length);
-      for (int64_t c = 0; c < inner; ++c)
-        call.results[0].floats[(outer * length + *at) * inner + c] += updates.floats[next++];
-    }
-  }
-  return success();
+  return forEachPicked(call, shape, axis, indices.ints,
+                       [&](int64_t place, int64_t number) { call.results[0].floats[place] += updates.floats[number]; });
 }
 
 static LogicalResult scatterNd(tfm::ScatterNdOp, Call &call) {

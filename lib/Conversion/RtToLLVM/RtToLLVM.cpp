@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Conversion/RtToLLVM/RtToLLVM.h"
+#include "../AttentionSizes.h"
 #include "drover/Dialect/Rt/IR/Rt.h"
-#include "drover/rt/abi.h"
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -282,19 +282,11 @@ void FunctionConversion::convert(rt::MatmulOp op) {
 }
 
 template <typename Op> drover_attention FunctionConversion::describe(Op op) {
-  drover_attention desc = {};
+  drover_attention desc = attentionSizes(op);
   auto shape = [](Value buffer) { return cast<MemRefType>(buffer.getType()).getShape(); };
-  ArrayRef<int64_t> query = shape(op.getQuery()), key = shape(op.getKey()), value = shape(op.getValue());
   desc.dtype = dtypeOf(op.getQuery());
   desc.dtype_kv_grad = desc.dtype;
   desc.causal = static_cast<int32_t>(op.getCausal());
-  desc.batch = query[0];
-  desc.queries = query[1];
-  desc.keys = key[1];
-  desc.heads = op.getNumHeads();
-  desc.kv_heads = op.getNumKvHeads();
-  desc.head_size = query[2] / desc.heads;
-  desc.value_head_size = value[2] / desc.kv_heads;
   desc.query_stride = rt::stridesOf(op.getQuery())[1];
   desc.key_stride = rt::stridesOf(op.getKey())[1];
   desc.value_stride = rt::stridesOf(op.getValue())[1];

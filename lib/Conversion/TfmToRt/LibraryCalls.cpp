@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "LibraryCalls.h"
-#include "drover/rt/abi.h"
+#include "../AttentionSizes.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -152,16 +152,8 @@ static Value rows(BodyEmitter &emitter, const Views &views, Value value) {
 static Value whole(BodyEmitter &emitter, const Views &views, Value value) { return emitter.strided(views.of(value)); }
 
 template <typename Op> static int64_t attentionWorkspace(Op op) {
-  drover_attention desc = {};
-  ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()), value = shapeOf(op.getValue());
+  drover_attention desc = attentionSizes(op);
   desc.dtype = elementTypeOf(op.getQuery()).isF32() ? DROVER_F32 : DROVER_BF16;
-  desc.batch = query[0];
-  desc.queries = query[1];
-  desc.keys = key[1];
-  desc.heads = op.getNumHeads();
-  desc.kv_heads = op.getNumKvHeads();
-  desc.head_size = query[2] / desc.heads;
-  desc.value_head_size = value[2] / desc.kv_heads;
   return drover_attention_workspace(&desc);
 }
 

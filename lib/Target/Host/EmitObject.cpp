@@ -83,35 +83,43 @@ static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::TargetMach
   return llvmModule;
 }
 
-FailureOr<std::string> host::emitLLVM(ModuleOp module, const HostOptions &options) {
-  std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine(options, error);
-  if (!machine)
-    return module.emitError(error);
+namespace {
+/// A program of the host and what it lives in.
+struct HostModule {
+  std::unique_ptr<llvm::TargetMachine> machine;
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> llvmModule = translate(module, *machine, context);
-  if (!llvmModule)
+  std::unique_ptr<llvm::Module> module;
+
+  LogicalResult build(ModuleOp source, const host::HostOptions &options) {
+    std::string error;
+    machine = host::createMachine(options, error);
+    if (!machine)
+      return source.emitError(error);
+    module = translate(source, *machine, context);
+    return success(module != nullptr);
+  }
+};
+} // namespace
+
+FailureOr<std::string> host::emitLLVM(ModuleOp module, const HostOptions &options) {
+  HostModule built;
+  if (failed(built.build(module, options)))
     return failure();
   std::string text;
   llvm::raw_string_ostream stream(text);
-  llvmModule->print(stream, nullptr);
+  built.module->print(stream, nullptr);
   return text;
 }
 
 FailureOr<SmallVector<char, 0>> host::emitObject(ModuleOp module, const HostOptions &options) {
-  std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine(options, error);
-  if (!machine)
-    return module.emitError(error);
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> llvmModule = translate(module, *machine, context);
-  if (!llvmModule)
+  HostModule built;
+  if (failed(built.build(module, options)))
     return failure();
   SmallVector<char, 0> object;
   llvm::raw_svector_ostream stream(object);
   llvm::legacy::PassManager manager;
-  if (machine->addPassesToEmitFile(manager, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
+  if (built.machine->addPassesToEmitFile(manager, stream, nullptr, llvm::CodeGenFileType::ObjectFile))
     return module.emitError("the target cannot emit object files");
-  manager.run(*llvmModule);
+  manager.run(*built.module);
   return object;
 }

@@ -148,22 +148,27 @@ bool drover::tfm::isParameter(Value value) {
   return function && function.getArgAttr(argument.getArgNumber(), TfmDialect::kParameterAttr);
 }
 
-bool drover::tfm::isTable(Value value) {
+WalkResult drover::tfm::walkSources(Value value, function_ref<WalkResult(Value)> visit) {
   SmallVector<Value> worklist{value};
   llvm::DenseSet<Value> seen;
   while (!worklist.empty()) {
     Value next = worklist.pop_back_val();
     if (!seen.insert(next).second)
       continue;
-    Operation *op = next.getDefiningOp();
-    if (!op) {
-      if (isParameter(next) || isa<FloatType>(getElementTypeOrSelf(next)))
-        return false;
-      continue;
-    }
-    if (isa<EmbeddingOp, LinearOp, RmsNormOp, LayerNormOp, AttentionOp>(op))
-      return false;
-    llvm::append_range(worklist, op->getOperands());
+    if (visit(next).wasInterrupted())
+      return WalkResult::interrupt();
+    if (Operation *op = next.getDefiningOp())
+      llvm::append_range(worklist, op->getOperands());
   }
-  return true;
+  return WalkResult::advance();
+}
+
+bool drover::tfm::isTable(Value value) {
+  WalkResult result = walkSources(value, [](Value source) {
+    Operation *op = source.getDefiningOp();
+    bool excluded = op ? isa<EmbeddingOp, LinearOp, RmsNormOp, LayerNormOp, AttentionOp>(op)
+                       : isParameter(source) || isa<FloatType>(getElementTypeOrSelf(source));
+    return excluded ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return !result.wasInterrupted();
 }

@@ -58,6 +58,9 @@ bool matchSigmoid(mlir::Value value, mlir::Value &input);
 /// True for an argument that holds a parameter.
 bool isParameter(mlir::Value value);
 
+/// Visits `value` and all it is computed from, each once, until a visit interrupts.
+mlir::WalkResult walkSources(mlir::Value value, llvm::function_ref<mlir::WalkResult(mlir::Value)> visit);
+
 /// True where reading `value` needs no more than constants, sizes and integer inputs.
 bool isTable(mlir::Value value);
 

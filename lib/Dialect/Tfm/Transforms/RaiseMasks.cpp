@@ -31,24 +31,18 @@ struct Sources {
 
 Sources sourcesOf(Value mask) {
   Sources sources;
-  SmallVector<Value> worklist{mask};
-  llvm::DenseSet<Value> seen;
-  while (!worklist.empty()) {
-    Value value = worklist.pop_back_val();
-    if (!seen.insert(value).second)
-      continue;
+  walkSources(mask, [&](Value value) {
     Type element = getElementTypeOrSelf(value);
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       sources.inputs.push_back(argument);
       sources.evaluable &= element.isInteger() && !isParameter(value);
-      continue;
-    }
-    if (matchPattern(value, m_Constant()) && !element.isInteger(1))
+    } else if (matchPattern(value, m_Constant()) && !element.isInteger(1)) {
       if (std::optional<double> number = splatValue(value);
           number && *number > 1 && *number < (1 << 24) && *number == std::floor(*number))
         sources.integers[static_cast<int64_t>(*number)].push_back(value);
-    llvm::append_range(worklist, value.getDefiningOp()->getOperands());
-  }
+    }
+    return WalkResult::advance();
+  });
   llvm::sort(sources.inputs, [](BlockArgument a, BlockArgument b) { return a.getArgNumber() < b.getArgNumber(); });
   return sources;
 }

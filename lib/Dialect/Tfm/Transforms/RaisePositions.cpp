@@ -41,17 +41,10 @@ std::optional<Counting> matchCounting(Value value) {
 }
 
 bool dependsOnArguments(Value value) {
-  SmallVector<Value> worklist{value};
-  llvm::DenseSet<Value> seen;
-  while (!worklist.empty()) {
-    Value next = worklist.pop_back_val();
-    if (!seen.insert(next).second)
-      continue;
-    if (isa<BlockArgument>(next))
-      return true;
-    llvm::append_range(worklist, next.getDefiningOp()->getOperands());
-  }
-  return false;
+  WalkResult result = walkSources(value, [](Value source) {
+    return isa<BlockArgument>(source) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return result.wasInterrupted();
 }
 
 struct RaisePositions : impl::TfmRaisePositionsBase<RaisePositions> {
