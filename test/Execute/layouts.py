@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Trains recorded models under many layouts and holds every one against the one-rank run of the same global batch.
+
+usage: layouts.py --drover PATH [--array pairwise|threeway|random] [--count N] [--seed N] [--models DIR,..] [--steps 2] [--jobs 1]
+                  [--bf16] [--table FILE.md] [--shard K/N] [--list]
+
+A layout is a value of each parameter below (tp, cp, pp, dp, V, microbatches, run, schedule, zero, reduce-every, recompute, mask,
+ignored label, model). `pairwise` and `threeway` are greedy covering arrays: each pair or triple of values that may occur together does.
+Losses, norms, step-1 gradients of every parameter and weights must lie within DESIGN's "Equality" of the one-rank run; with --bf16
+losses alone, within 0.2 %. Prints a line per layout and a summary; exit status 1 where one deviates, hangs or fails.
+"""
+import argparse
+import itertools
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
+sys.path.insert(0, os.path.join(TOP, "python"))
+from drover.tensors import compare, read_safetensors
+
+SEQUENCE = 32
+PARAMETERS = {
+    "tp": [1, 2, 4], "cp": [1, 2, 4], "pp": [1, 2, 4], "dp": [1, 2, 4], "chunks": [1, 2],
+    "microbatches": ["below", "equal", "above", "odd"], "run": ["default", "all", "between"],
+    "schedule": ["default", "bfs", "zb-h1"], "zero": [0, 1, 2, 3], "reduce": ["step", "run"],
+    "recompute": ["none", "selective", "full"], "mask": ["model", "documents"], "ignore": [False, True], "model": [],
+}
+
+
+def microbatches(layout):
+    """M below, equal to, above and not divisible by PP."""
+    pp = layout["pp"]
+    return {"below": max(1, pp - 1), "equal": pp, "above": 2 * pp, "odd": 2 * pp + 1}[layout["microbatches"]]
+
+
+def is_allowed(layout):
+    """What drover accepts, of complete and of partial layouts (a missing parameter constrains nothing)."""
+    get = layout.get
+    ranks = get("tp", 1) * get("cp", 1) * get("pp", 1) * get("dp", 1)
+    if ranks > 16:
+        return False
+    if "microbatches" in layout and "pp" in layout:
+        if layout["microbatches"] == "below" and layout["pp"] == 1:
+            return False
+    if get("chunks", 1) > 1 and get("schedule") == "zb-h1":
+        return False
+    if get("run") == "between" and get("microbatches", "above") in ("below", "equal"):
+        return False
+    if get("schedule") in ("bfs", "zb-h1") and get("run", "default") != "default":
+        return False
+    return True
+
+
+def complete(rng, base, values):
+    """A random allowed layout that extends `base`, or None."""
+    for _ in range(60):
+        layout = {name: base.get(name, rng.choice(values[name])) for name in values}
+        if is_allowed(layout):
+            return layout
+    return None
+
+
+def covering_array(strength, values, seed):
+    """Greedy: of fifty random layouts through an uncovered tuple the one that covers most, until none is left."""
+    rng = random.Random(seed)
+    names = list(values)
+    open_tuples = set()
+    for group in itertools.combinations(names, strength):
+        for choice in itertools.product(*(values[name] for name in group)):
+            part = dict(zip(group, choice))
+            if is_allowed(part) and complete(rng, part, values):
+                open_tuples.add(tuple(part.items()))
+    def covered(layout):
+        return {tuple((name, layout[name]) for name in group) for group in itertools.combinations(names, strength)} & open_tuples
+    result = []
+    while open_tuples:
+        base = dict(next(iter(sorted(open_tuples, key=repr))))
+        best, gain = None, set()
+        for _ in range(50 if strength == 2 else 12):
+            layout = complete(rng, base, values)
+            if layout and len(covered(layout)) > len(gain):
+                best, gain = layout, covered(layout)
+        if best is None:
+            open_tuples.discard(tuple(base.items()))
+            continue
+        result.append(best)
+        open_tuples -= gain
+    return result
+
+
+def compile_options(layout):
+    m = microbatches(layout)
+    options = [f"--{axis}={layout[axis]}" for axis in ("tp", "cp", "pp", "dp")]
+    options += [f"--chunks={layout['chunks']}", f"--zero={layout['zero']}", f"--reduce-every={layout['reduce']}"]
+    if layout["schedule"] != "default":
+        options.append(f"--schedule={layout['schedule']}")
+    if layout["run"] == "all":
+        options.append(f"--run={m}")
+    elif layout["run"] == "between":
+        options.append(f"--run={layout['pp'] + 1 if m > layout['pp'] + 1 else m}")
+    return options
+
+
+def shared_options(layout):
+    """What changes the numbers or the program on one rank too."""
+    return [f"--mask={layout['mask']}", f"--global-batch={microbatches(layout) * layout['dp']}"]
+
+
+class Runner:
+    def __init__(self, arguments, folder):
+        self.arguments, self.folder = arguments, folder
+        self.baselines = {}
+
+    def train(self, layout, options, name):
+        """Compiles and trains; returns log rows, gradients and weights."""
+        model = layout["model"]
+        with open(os.path.join(model, "reference.json")) as file:
+            s = json.load(file)["settings"]
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder)
+        run = lambda command, seconds: self.run(command, folder, seconds)
+        dtype = ["--compute-dtype=bf16"] if self.arguments.bf16 else []
+        run([self.arguments.drover, "compile", os.path.join(model, "model.onnx"), "--task=train", f"--seq-len={SEQUENCE}",
+             *shared_options(layout), *options, *dtype, "-o", "train"], 300)
+        extra = [f"--document-separator={s.get('separator', 10)}"] if layout["mask"] == "documents" else []
+        extra += [f"--ignore-label={s.get('ignore_label', 32)}"] if layout["ignore"] else []
+        steps = self.arguments.steps
+        run([*self.arguments.launcher.format(ranks=layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"] if options else 1).split(),
+             "./train", f"--data={model}/tokens.u16", f"--steps={steps}", f"--lr={s['lr']}", f"--warmup-steps={min(2, steps)}",
+             f"--weight-decay={s['weight_decay']}", f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}",
+             f"--grad-clip={s['grad_clip']}", "--init=model", "--log=log.jsonl", "--save-gradients=g.safetensors",
+             "--save-weights=w.safetensors", "--threads=1", *extra], 240)
+        with open(os.path.join(folder, "log.jsonl")) as file:
+            rows = [row for row in map(json.loads, file) if "loss" in row]
+        result = rows, read_safetensors(os.path.join(folder, "g.safetensors")), read_safetensors(os.path.join(folder, "w.safetensors"))
+        shutil.rmtree(folder)
+        return result
+
+    @staticmethod
+    def run(command, folder, seconds):
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"still running after {seconds} s: {' '.join(command)}")
+        if done.returncode:
+            raise RuntimeError(f"status {done.returncode} of {' '.join(command)}\n{(done.stderr or done.stdout)[-1500:]}")
+
+    def baseline(self, layout):
+        key = (layout["model"], tuple(shared_options(layout)), layout["ignore"])
+        if key not in self.baselines:
+            self.baselines[key] = self.train(layout, [], f"base{len(self.baselines)}")
+        return self.baselines[key]
+
+    def check(self, number, layout):
+        """(faults, worst deviations as text)"""
+        try:
+            want_rows, want_gradients, want_weights = self.baseline(layout)
+            rows, gradients, weights = self.train(layout, compile_options(layout) + [f"--recompute={layout['recompute']}"], f"run{number}")
+        except RuntimeError as error:
+            return [str(error)], "failed"
+        faults = [] if len(rows) == len(want_rows) else [f"{len(rows)} steps, not {len(want_rows)}"]
+        loss = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(rows, want_rows))
+        norm = max(abs(a["grad_norm"] - b["grad_norm"]) / b["grad_norm"] for a, b in zip(rows, want_rows))
+        if self.arguments.bf16:
+            if not loss <= 2e-3:
+                faults.append(f"loss deviates by {loss:.3g}")
+            return faults, f"loss {loss:.1e}"
+        if not loss <= 1e-5 or not norm <= 1e-5:
+            faults.append(f"loss deviates by {loss:.3g}, norm by {norm:.3g}")
+        gradient, bad = compare(gradients, want_gradients, "gradient")
+        faults += bad
+        weight, bad = compare(weights, want_weights, "weight")
+        faults += bad
+        return faults, f"loss {loss:.1e} norm {norm:.1e} gradients {gradient[0]:.2f} weights {weight[0]:.2f} of allowed"
+
+
+def describe(layout):
+    model = os.path.basename(layout["model"])
+    return (f"{model} tp{layout['tp']} cp{layout['cp']} pp{layout['pp']} dp{layout['dp']} V{layout['chunks']} M{microbatches(layout)}"
+            f" run={layout['run']} {layout['schedule']} zero{layout['zero']}/{layout['reduce']} recompute={layout['recompute']}"
+            f" mask={layout['mask']}{' ignore' if layout['ignore'] else ''}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--drover", default=os.path.join(TOP, "build/bin/drover"))
+    parser.add_argument("--array", choices=["pairwise", "threeway", "random"], default="pairwise")
+    parser.add_argument("--count", type=int, help="of random layouts, or at most so many of an array")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--models", default=",".join(os.path.join(TOP, "test/Execute/Inputs", name) for name in ("tiny-llama", "tiny-gpt2")))
+    parser.add_argument("--fix", default="", help="NAME=VALUE,..: only layouts with these values")
+    parser.add_argument("--launcher", default="", help="put before the executable, {ranks} for their number")
+    parser.add_argument("--shard", default="0/1", help="K/N: every N-th layout, from K")
+    parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--table", help="write the results as Markdown")
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    arguments.drover = os.path.abspath(arguments.drover)
+    values = dict(PARAMETERS, model=[os.path.abspath(path) for path in arguments.models.split(",")])
+    for entry in filter(None, arguments.fix.split(",")):
+        name, _, value = entry.partition("=")
+        kept = [v for v in values[name] if str(v) == value or os.path.basename(str(v)) == value]
+        if not kept:
+            parser.error(f"--fix={entry}: {name} is one of {values[name]}")
+        values[name] = kept
+    if arguments.array == "random":
+        rng = random.Random(arguments.seed)
+        layouts = [complete(rng, {}, values) for _ in range(arguments.count or 500)]
+    else:
+        layouts = covering_array(2 if arguments.array == "pairwise" else 3, values, arguments.seed)[:arguments.count]
+    first, step = map(int, arguments.shard.split("/"))
+    layouts = layouts[first::step]
+    if arguments.list:
+        print("\n".join(map(describe, layouts)))
+        return
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as pool:
+        runner = Runner(arguments, folder)
+        failed, lines = 0, []
+        for layout, (faults, text) in zip(layouts, pool.map(runner.check, range(len(layouts)), layouts)):
+            failed += bool(faults)
+            lines.append((describe(layout), text, "; ".join(faults)))
+            print(("FAIL " if faults else "ok   ") + lines[-1][0] + "  " + text + "".join("\n     " + fault for fault in faults), flush=True)
+    print(f"{len(layouts) - failed} of {len(layouts)} layouts agree with one rank")
+    if arguments.table:
+        with open(arguments.table, "w") as file:
+            file.write(f"# Layouts\n\n`{' '.join(sys.argv[1:])}`: {len(layouts) - failed} of {len(layouts)} agree with one rank.\n\n| layout | deviation |\n| --- | --- |\n")
+            file.writelines(f"| {layout} | {text}{': ' + fault.splitlines()[0] if fault else ''} |\n" for layout, text, fault in lines)
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+//===- CheckTest.cpp - what the proof must report -------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Schedule/Check.h"
+#include "Mutations.h"
+#include "ToyModel.h"
+#include "gtest/gtest.h"
+#include <algorithm>
+
+using namespace drover::schedule;
+using namespace drover::schedule::test;
+
+namespace {
+
+struct Layout {
+  int64_t pp, chunks, dp, microbatches;
+  std::vector<int64_t> run;
+  int64_t zero;
+  const char *reduceEvery;
+  ScheduleKind kind;
+};
+
+void PrintTo(const Layout &layout, std::ostream *os) {
+  *os << "pp " << layout.pp << ", chunks " << layout.chunks << ", dp " << layout.dp << ", microbatches "
+      << layout.microbatches << ", zero " << layout.zero << ", reduce every " << layout.reduceEvery << ", "
+      << nameOf(layout.kind);
+}
+
+class CheckTest : public testing::TestWithParam<Layout> {
+protected:
+  void SetUp() override {
+    const Layout &layout = GetParam();
+    Plan plan = makePlan(layout.chunks, {layout.microbatches * layout.dp});
+    plan.pp = layout.pp;
+    plan.dp = layout.dp;
+    plan.run = layout.run;
+    plan.zero = layout.zero;
+    plan.reduceEvery = layout.reduceEvery;
+    plan.kind = layout.kind;
+    Result<StepProgram> result = buildStepProgram(makeToyModel(8), plan);
+    ASSERT_TRUE(result) << result.error();
+    step = *result;
+  }
+
+  bool isReported(const StepProgram &mutant) { return !checkStepProgram(mutant).empty(); }
+  std::string at(Place place) {
+    const drover_action &action = actionAt(step, place);
+    return "stage " + std::to_string(place.stage) + ", action " + std::to_string(place.index) + ", kind " +
+           std::to_string(action.kind) + ", chunk " + std::to_string(action.chunk) + ", phase " +
+           std::to_string(action.phase) + ", microbatch " + std::to_string(action.microbatch);
+  }
+
+  StepProgram step;
+};
+
+TEST_P(CheckTest, theProgramIsProven) {
+  std::vector<std::string> faults = checkStepProgram(step);
+  EXPECT_TRUE(faults.empty()) << faults.front();
+}
+
+TEST_P(CheckTest, everyDroppedActionIsReported) {
+  for (Place place : allPlaces(step)) {
+    // FREE says what is true anyway: nothing reads its slots any more.
+    if (actionAt(step, place).kind == DROVER_FREE)
+      continue;
+    EXPECT_TRUE(isReported(dropAction(step, place))) << at(place);
+  }
+}
+
+TEST_P(CheckTest, everyDoubledActionIsReported) {
+  for (Place place : allPlaces(step)) {
+    uint8_t kind = actionAt(step, place).kind;
+    // A second gather of the same masters into the same slot changes no value.
+    if (kind == DROVER_FREE || (kind == DROVER_GATHER && actionAt(step, place).peer == 0))
+      continue;
+    EXPECT_TRUE(isReported(doubleAction(step, place))) << at(place);
+  }
+}
+
+TEST_P(CheckTest, everyDroppedWaitIsReported) {
+  size_t waits = 0;
+  for (Place place : allPlaces(step))
+    for (uint32_t w = 0; w < actionAt(step, place).num_waits; ++w, ++waits)
+      EXPECT_TRUE(isReported(dropWait(step, place, w)))
+          << at(place) << " waits for action "
+          << step.batches[0].stages[place.stage].waits[actionAt(step, place).first_wait + w];
+  if (GetParam().pp > 1)
+    EXPECT_GT(waits, 0u);
+}
+
+TEST_P(CheckTest, everyRetargetedActionIsReported) {
+  for (Place place : allPlaces(step)) {
+    const drover_action &action = actionAt(step, place);
+    bool isMessage = action.kind == DROVER_SEND || action.kind == DROVER_RECEIVE;
+    if (isMessage || action.kind == DROVER_RUN) {
+      StepProgram mutant = step;
+      actionAt(mutant, place).microbatch = (action.microbatch + 1) % static_cast<uint32_t>(GetParam().microbatches);
+      EXPECT_TRUE(GetParam().microbatches == 1 || isReported(mutant)) << at(place) << ": another microbatch";
+    }
+    if (isMessage)
+      for (const Communicator &other : step.communicators) {
+        if (other.id == action.peer)
+          continue;
+        StepProgram mutant = step;
+        actionAt(mutant, place).peer = other.id;
+        EXPECT_TRUE(isReported(mutant)) << at(place) << ": communicator " << other.id;
+      }
+  }
+}
+
+/// Two messages of one stream, or two phases, change places.
+TEST_P(CheckTest, everyReorderedMessageIsReported) {
+  for (Place place : allPlaces(step)) {
+    const drover_action &action = actionAt(step, place);
+    if (action.kind != DROVER_SEND && action.kind != DROVER_RECEIVE)
+      continue;
+    for (uint64_t next = place.index + 1; next < step.batches[0].stages[place.stage].numActions; ++next) {
+      const drover_action &other = actionAt(step, {place.stage, next});
+      if (other.stream != action.stream)
+        continue;
+      StepProgram mutant = step;
+      std::swap(actionAt(mutant, place), actionAt(mutant, {place.stage, next}));
+      // On several edges the order of one stream is free as long as nothing waits in a circle.
+      if (other.peer == action.peer)
+        EXPECT_TRUE(isReported(mutant)) << at(place) << " and action " << next;
+      break;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, CheckTest,
+                         testing::Values(Layout{1, 1, 1, 2, {}, 2, "step", ScheduleKind::OneForwardOneBackward},
+                                         Layout{1, 2, 2, 3, {}, 2, "step", ScheduleKind::Interleaved},
+                                         Layout{2, 1, 1, 4, {}, 2, "step", ScheduleKind::OneForwardOneBackward},
+                                         Layout{2, 2, 2, 4, {}, 2, "step", ScheduleKind::Interleaved},
+                                         Layout{2, 2, 2, 6, {3}, 1, "step", ScheduleKind::Interleaved},
+                                         Layout{4, 2, 1, 3, {}, 0, "step", ScheduleKind::Interleaved},
+                                         Layout{2, 2, 2, 4, {}, 3, "step", ScheduleKind::Interleaved},
+                                         Layout{2, 2, 2, 4, {2}, 2, "run", ScheduleKind::Interleaved},
+                                         Layout{4, 2, 1, 8, {}, 2, "step", ScheduleKind::BreadthFirst}));
+
+} // namespace
