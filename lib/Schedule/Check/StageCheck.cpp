@@ -104,16 +104,15 @@ int64_t StageReplay::placeOf(size_t bucket, Space space, const drover_action &ac
   return stage.buckets[bucket][space];
 }
 
-/// Parameters that no action gathers are there from the start.
+/// Parameters that are their own masters, frozen ones and those of the forward task are there from the start; others
+/// must be gathered.
 void StageReplay::placeLasting() {
-  std::set<uint32_t> gathered;
-  for (uint64_t i = 0; i < stage.numActions; ++i)
-    if (at(i).kind == DROVER_GATHER)
-      gathered.insert(at(i).chunk);
-  for (size_t b = 0; b < step.buckets.size(); ++b)
-    if (isMaster(b) || !gathered.count(static_cast<uint32_t>(b)))
-      arena.place(stage.buckets[b][Space::Parameter], parameterBytes(b),
-                  {Content::Parameter, static_cast<uint32_t>(b), 0});
+  for (size_t b = 0; b < step.buckets.size(); ++b) {
+    const Binding &lasting = stage.buckets[b];
+    bool isMaster = lasting[Space::Master] >= 0 && lasting[Space::Master] == lasting[Space::Parameter];
+    if (isMaster || !step.train || !step.buckets[b].trainable())
+      arena.place(lasting[Space::Parameter], parameterBytes(b), {Content::Parameter, static_cast<uint32_t>(b), 0});
+  }
 }
 
 void StageReplay::countContributions() {
@@ -332,7 +331,7 @@ void StageReplay::update(uint64_t i) {
   BucketState &state = buckets[action.chunk];
   if (state.isUpdated)
     faults.report(faults.describe(index, i), ": the bucket is updated twice");
-  if (!state.isNormed || (!isClipped && batch.stages.size() > 1))
+  if (!state.isNormed || (!isClipped && step.grid.ranks() > 1))
     faults.report(faults.describe(index, i), " comes before the norm or the clip coefficient");
   state.isUpdated = true;
   int64_t from = placeOf(action.chunk, Space::Accumulator, action);
@@ -379,7 +378,7 @@ void StageReplay::finish() {
           faults.report("stage ", index, ": phase ", p, " of chunk ", c, " never runs for microbatch ", m);
   if (!step.train)
     return;
-  if (batch.stages.size() > 1 && (!isCounted || !isClipped))
+  if (step.grid.ranks() > 1 && (!isCounted || !isClipped))
     faults.report("stage ", index, ": the labels are never counted, or there is no clip coefficient");
   for (size_t b = 0; b < step.buckets.size(); ++b) {
     const Bucket &bucket = step.buckets[b];
