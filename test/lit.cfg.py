@@ -1,7 +1,7 @@
 """lit configuration: `lit-22 build/test`, or one file by `lit-22 build/test --filter NAME`.
 
 Features a test can ask for (REQUIRES:): `shared` (the data beside the project, environment variable DROVER_SHARED),
-`python` (the environment that scripts/setup makes).
+`python` (the environment that scripts/setup makes), `mpirun`.
 Substitutions: %drover, %drover-opt, %python, %shared, %source (the project), FileCheck, not, split-file.
 With --param verify_roundtrip=1 every drover-opt also prints and parses what it produced.
 """
@@ -34,6 +34,8 @@ python = config.drover_python if os.path.exists(config.drover_python) else shuti
 config.substitutions.append(("%python", python or "python3"))
 if os.path.exists(config.drover_python):
     config.available_features.add("python")
+if shutil.which("mpirun"):
+    config.available_features.add("mpirun")
 shared = os.environ.get("DROVER_SHARED", "")
 if shared and os.path.isdir(shared):
     config.available_features.add("shared")

@@ -54,6 +54,8 @@ def is_allowed(layout):
         return False
     if get("schedule") in ("bfs", "zb-h1") and get("run", "default") != "default":
         return False
+    if get("zero", 1) == 0 and get("reduce") == "run":
+        return False
     return True
 
 
@@ -196,7 +198,7 @@ def main():
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--models", default=",".join(os.path.join(TOP, "test/Execute/Inputs", name) for name in ("tiny-llama", "tiny-gpt2")))
-    parser.add_argument("--fix", default="", help="NAME=VALUE,..: only layouts with these values")
+    parser.add_argument("--fix", default="", help="NAME=VALUE|VALUE..,..: only layouts with these values")
     parser.add_argument("--launcher", default="", help="put before the executable, {ranks} for their number")
     parser.add_argument("--shard", default="0/1", help="K/N: every N-th layout, from K")
     parser.add_argument("--bf16", action="store_true")
@@ -207,7 +209,7 @@ def main():
     values = dict(PARAMETERS, model=[os.path.abspath(path) for path in arguments.models.split(",")])
     for entry in filter(None, arguments.fix.split(",")):
         name, _, value = entry.partition("=")
-        kept = [v for v in values[name] if str(v) == value or os.path.basename(str(v)) == value]
+        kept = [v for v in values[name] if {str(v), os.path.basename(str(v))} & set(value.split("|"))]
         if not kept:
             parser.error(f"--fix={entry}: {name} is one of {values[name]}")
         values[name] = kept
