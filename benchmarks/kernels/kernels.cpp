@@ -165,16 +165,16 @@ void attentions(drover_call &call) {
       d.key_stride = d.value_stride = d.key_grad_stride = d.value_grad_stride = kvHeads * size;
       d.scale = 1.0 / std::sqrt(double(size));
       std::vector<char> workspace(drover_attention_workspace(&d));
-      for (const double rate : {race(4 * pairs * size, {[&] {
-                                       drover_rt_attention(&call, &d, operand, operand, operand, nullptr, nullptr,
-                                                           nullptr, result.data(), logSumExp.data(), workspace.data());
-                                     }})[0],
-                                race(8 * pairs * size, {[&] {
-                                       drover_rt_attention_grad(&call, &d, operand, operand, operand, result.data(),
-                                                                logSumExp.data(), operand, nullptr, nullptr, nullptr,
-                                                                queryGrad.data(), keyGrad.data(), valueGrad.data(),
-                                                                workspace.data());
-                                     }})[0]})
+      for (const double rate :
+           {race(4 * pairs * size, {[&] {
+                   drover_rt_attention(&call, &d, operand, operand, operand, nullptr, nullptr, nullptr, nullptr,
+                                       result.data(), logSumExp.data(), workspace.data());
+                 }})[0],
+            race(8 * pairs * size, {[&] {
+                   drover_rt_attention_grad(&call, &d, operand, operand, operand, result.data(), logSumExp.data(),
+                                            operand, nullptr, nullptr, nullptr, nullptr, queryGrad.data(),
+                                            keyGrad.data(), valueGrad.data(), workspace.data());
+                 }})[0]})
         rates.push_back(rate);
     }
     const std::string what = "batch " + std::to_string(batch) + " length " + std::to_string(length) + " heads 8/4x64";

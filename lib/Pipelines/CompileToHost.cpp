@@ -14,6 +14,27 @@ using namespace mlir;
 
 namespace drover {
 
+/// The collectives of a lowered body, in the order in which they start.
+static std::vector<schedule::BodyCollective> collectivesOf(Operation *function) {
+  std::vector<schedule::BodyCollective> collectives;
+  auto list = function->getAttrOfType<ArrayAttr>(rt::RtDialect::kCollectivesAttr);
+  if (!list)
+    return collectives;
+  for (auto entry : list.getAsRange<DictionaryAttr>()) {
+    auto number = [&](llvm::StringRef name) { return entry.getAs<IntegerAttr>(name).getInt(); };
+    std::string dtype;
+    llvm::raw_string_ostream(dtype) << entry.getAs<TypeAttr>("dtype").getValue();
+    schedule::BodyCollective collective;
+    collective.communicator = static_cast<uint32_t>(number("communicator"));
+    collective.kind = static_cast<int32_t>(*rt::symbolizeCollectiveKind(entry.getAs<StringAttr>("kind").getValue()));
+    collective.dtype = schedule::parseDType(dtype).value_or(schedule::DType::I8);
+    collective.bytes = number("bytes");
+    collective.reduction = number("reduction");
+    collectives.push_back(collective);
+  }
+  return collectives;
+}
+
 /// Bodies of the step program are compiled functions of the same names; what they need for workspace is known from
 /// here on, and so are the metadata.
 LogicalResult Compilation::lower() {
@@ -28,6 +49,7 @@ LogicalResult Compilation::lower() {
     if (!bytes)
       return error() << "body '" << body.name << "' was lowered without '" << rt::RtDialect::kWorkspaceAttr << "'";
     body.workspaceBytes = bytes.getInt();
+    body.collectives = collectivesOf(function);
     names.push_back(body.name);
   }
   schedule::measureWorkspace(step);

@@ -53,6 +53,7 @@ private:
   Value pointer(Value buffer);
   Value pointerOrNull(Value buffer);
   Value i64(int64_t value) { return LLVM::ConstantOp::create(b, b.getI64Type(), b.getI64IntegerAttr(value)); }
+  Value i32(int32_t value) { return LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(value)); }
   Value callField(size_t offset, Type type);
   Value descriptor(StringRef bytes, DenseF32ArrayAttr slopes = {});
   template <typename T> Value descriptor(const T &desc) {
@@ -66,6 +67,7 @@ private:
   void convert(rt::AttentionOp op);
   void convert(rt::AttentionGradOp op);
   void convert(rt::EmbeddingGradOp op);
+  void convert(rt::CollectiveStartOp op);
   template <typename Op> drover_attention describe(Op op);
 
   func::FuncOp func;
@@ -223,6 +225,16 @@ void FunctionConversion::run() {
       convert(attention);
     } else if (auto gradient = dyn_cast<rt::AttentionGradOp>(op)) {
       convert(gradient);
+    } else if (auto coordinate = dyn_cast<rt::CoordinateOp>(op)) {
+      Value coordinates = callField(offsetof(drover_call, coordinates), ptr);
+      Value address = LLVM::GEPOp::create(b, ptr, b.getI32Type(), coordinates,
+                                          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(coordinate.getAxis())});
+      Value value = LLVM::LoadOp::create(b, b.getI32Type(), address);
+      coordinate.getResult().replaceAllUsesWith(arith::ExtSIOp::create(b, b.getI64Type(), value));
+    } else if (auto start = dyn_cast<rt::CollectiveStartOp>(op)) {
+      convert(start);
+    } else if (auto wait = dyn_cast<rt::CollectiveWaitOp>(op)) {
+      call("drover_rt_collective_wait", {callPointer, i32(wait.getSlot())});
     } else {
       convert(cast<rt::EmbeddingGradOp>(op));
     }
@@ -320,10 +332,11 @@ static StringRef bytesOf(const drover_attention &desc) {
 
 void FunctionConversion::convert(rt::AttentionOp op) {
   drover_attention desc = describe(op);
-  call("drover_rt_attention", {callPointer, descriptor(bytesOf(desc), op.getAlibiSlopesAttr()), pointer(op.getQuery()),
-                               pointer(op.getKey()), pointer(op.getValue()), pointerOrNull(op.getMask()),
-                               pointerOrNull(op.getKeyMask()), pointerOrNull(op.getDocuments()),
-                               pointer(op.getResult()), pointer(op.getLogSumExp()), pointer(op.getWorkspace())});
+  call("drover_rt_attention",
+       {callPointer, descriptor(bytesOf(desc), op.getAlibiSlopesAttr()), pointer(op.getQuery()), pointer(op.getKey()),
+        pointer(op.getValue()), pointerOrNull(op.getMask()), pointerOrNull(op.getKeyMask()),
+        pointerOrNull(op.getDocuments()), pointerOrNull(op.getQueryIndex()), pointer(op.getResult()),
+        pointer(op.getLogSumExp()), pointer(op.getWorkspace())});
 }
 
 void FunctionConversion::convert(rt::AttentionGradOp op) {
@@ -337,19 +350,32 @@ void FunctionConversion::convert(rt::AttentionGradOp op) {
        {callPointer, descriptor(bytesOf(desc), op.getAlibiSlopesAttr()), pointer(op.getQuery()), pointer(op.getKey()),
         pointer(op.getValue()), pointer(op.getResult()), pointer(op.getLogSumExp()), pointer(op.getGradient()),
         pointerOrNull(op.getMask()), pointerOrNull(op.getKeyMask()), pointerOrNull(op.getDocuments()),
-        pointer(op.getQueryGrad()), pointer(op.getKeyGrad()), pointer(op.getValueGrad()), pointer(op.getWorkspace())});
+        pointerOrNull(op.getQueryIndex()), pointer(op.getQueryGrad()), pointer(op.getKeyGrad()),
+        pointer(op.getValueGrad()), pointer(op.getWorkspace())});
 }
 
 void FunctionConversion::convert(rt::EmbeddingGradOp op) {
   auto table = cast<MemRefType>(op.getTable().getType());
-  auto i32 = [&](int64_t value) -> Value {
-    return LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(value));
-  };
   call("drover_rt_embedding_grad",
        {callPointer, pointer(op.getIds()), i32(dtypeOf(op.getIds())),
-        i64(cast<MemRefType>(op.getIds().getType()).getDimSize(0)), pointer(op.getGradient()),
-        i32(dtypeOf(op.getGradient())), i64(table.getDimSize(1)), i64(table.getDimSize(0)), pointer(op.getTable()),
-        i32(static_cast<int64_t>(op.getStore()))});
+        i64(cast<MemRefType>(op.getIds().getType()).getDimSize(0)), pointerOrNull(op.getOffset()),
+        pointer(op.getGradient()), i32(dtypeOf(op.getGradient())), i64(table.getDimSize(1)), i64(table.getDimSize(0)),
+        pointer(op.getTable()), i32(static_cast<int64_t>(op.getStore()))});
+}
+
+void FunctionConversion::convert(rt::CollectiveStartOp op) {
+  drover_collective desc = {};
+  desc.communicator = static_cast<int32_t>(op.getCommunicator());
+  desc.kind = static_cast<int32_t>(op.getKind());
+  desc.op = static_cast<int32_t>(op.getOp());
+  desc.dtype = dtypeOf(op.getIn());
+  desc.two_chunk = op.getTwoChunk();
+  desc.reduction = op.getReduction() ? static_cast<int32_t>(*op.getReduction()) : -1;
+  desc.outer = op.getOuter();
+  desc.local = op.getLocal();
+  desc.inner = op.getInner();
+  call("drover_rt_collective_start",
+       {callPointer, descriptor(desc), pointer(op.getIn()), pointer(op.getOut()), i32(op.getSlot())});
 }
 
 namespace {

@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "BodyPlan.h"
+#include "Collectives.h"
 #include "LibraryCalls.h"
 #include "SpecialKernels.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 
 using namespace mlir;
 using namespace drover;
@@ -24,7 +26,7 @@ LogicalResult BodyPlan::run() {
   joinPads(func);
   // Dead ops would keep their operands alive.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front())))
-    if (isOpTriviallyDead(&op))
+    if (isOpTriviallyDead(&op) && !isCollective(&op)) // every rank of a group calls alike
       op.erase();
   insertCopies();
   // A result that cannot be computed in its argument's memory gets a copy, and the plan is made again.
@@ -48,6 +50,8 @@ LogicalResult BodyPlan::run() {
       return failure();
     schedule();
     hoist();
+    advanceCollectives();
+    placeWaits();
     if (failed(buildPrograms()) || failed(assignSlots(again)))
       return failure();
   }
@@ -123,6 +127,14 @@ void BodyPlan::absorb() {
     absorbed[rhs.getDefiningOp()] = addition;
     aliases[addition.getResult()] = lhs;
   }
+  // What is reduced whole is reduced in place where nobody else reads it.
+  for (auto reduce : func.getBody().front().getOps<shard::AllReduceOp>()) {
+    Value input = reduce.getInput();
+    Operation *producer = input.getDefiningOp();
+    if (producer && input.hasOneUse() && !isa<arith::ConstantOp>(producer) && !isInline(producer) &&
+        !views.isView(input) && !absorbed.contains(producer))
+      aliases[reduce.getResult()] = input;
+  }
 }
 
 /// Library calls whose result may have strides between rows.
@@ -179,7 +191,8 @@ LogicalResult BodyPlan::materializeOperands() {
     }
     if (views.isView(op.getResult(0)) || isa<arith::ConstantOp>(op) || isInline(&op))
       continue;
-    if (failed(verifyLibraryCall(&op)))
+    bool isShard = isCollective(&op) || isa<shard::AllSliceOp>(op);
+    if (failed(verifyLibraryCall(&op)) || (isShard && failed(verifyShardOp(&op))))
       return failure();
     if (op.hasAttr(kCopyAttr))
       views.materialize(op.getResult(0));
@@ -190,6 +203,8 @@ LogicalResult BodyPlan::materializeOperands() {
       bool fits = true;
       if (isLibraryCall(&op)) {
         fits = !isConstant && operandFits(&op, operand.getOperandNumber(), view);
+      } else if (isShard) {
+        fits = !isConstant && contiguous(view);
       } else if (isSpecialKernel(&op)) {
         fits = !isConstant && (!isMatmul(&op) || operandFits(&op, operand.getOperandNumber(), view));
       } else if (auto gather = dyn_cast<tfm::GatherOp>(op)) {
@@ -201,14 +216,14 @@ LogicalResult BodyPlan::materializeOperands() {
           fits &= shape.size() <= 1;
         }
       } else if (isa<tfm::EmbeddingOp, tfm::LogitsSumOp>(op)) {
-        fits = !isConstant;
+        fits = !isConstant || operandRole(operand, views) == Role::Uniform;
       } else if (operandRole(operand, views) == Role::Other && isa<tfm::AdamWOp, tfm::SgdOp>(op)) {
         fits = !isConstant && contiguous(view);
       }
       if (!fits)
         views.materialize(operand.get());
     }
-    if (!isLibraryCall(&op) && !isSpecialKernel(&op) && !rowDomain(&op, views))
+    if (!isLibraryCall(&op) && !isSpecialKernel(&op) && !isCollective(&op) && !rowDomain(&op, views))
       return op.emitOpError("is not supported by the host target");
   }
   return success();
@@ -289,8 +304,9 @@ void BodyPlan::schedule() {
     if (!hasUnit(&op))
       continue;
     bool library = isLibraryCall(&op) || added.contains(&op), special = !library && isSpecialKernel(&op);
+    bool collective = isCollective(&op);
     std::optional<Domain> domain;
-    if (!library)
+    if (!library && !collective)
       domain = rowDomain(&op, views);
     if (domain)
       special = false;
@@ -316,7 +332,10 @@ void BodyPlan::schedule() {
       unitIndex[&op] = unitIndex[earliest->ops.back()];
       continue;
     }
-    Unit unit{library ? UnitKind::Library : (special ? UnitKind::Special : UnitKind::Rows)};
+    Unit unit{library      ? UnitKind::Library
+              : special    ? UnitKind::Special
+              : collective ? UnitKind::Collective
+                           : UnitKind::Rows};
     unit.ops = {&op};
     unit.number = units.size();
     unit.position = order[&op];
@@ -330,13 +349,17 @@ void BodyPlan::schedule() {
     unitIndex[&op] = units.size() - 1;
   }
   llvm::sort(units, runsBefore);
+  numberUnits();
+}
+
+void BodyPlan::numberUnits() {
   for (auto [i, unit] : llvm::enumerate(units))
     for (Operation *op : unit.ops)
       unitIndex[op] = i;
 }
 
 /// The operands of a unit that other units compute, with those units' places; none where a unit that comes later may
-/// write a part of one.
+/// write a part of one, or where one is communicated and would be waited for earlier.
 std::optional<SmallVector<std::pair<OpOperand *, size_t>>> BodyPlan::computedOperands(size_t index) {
   SmallVector<std::pair<OpOperand *, size_t>> operands;
   for (Operation *op : units[index].ops)
@@ -344,7 +367,7 @@ std::optional<SmallVector<std::pair<OpOperand *, size_t>>> BodyPlan::computedOpe
       Operation *root = views.of(operand.get()).root.getDefiningOp();
       while (root && absorbed.contains(root))
         root = absorbed.lookup(root);
-      if (root && isPlacedConcat(root))
+      if (root && (isPlacedConcat(root) || isCollective(root)))
         return std::nullopt;
       auto it = root ? unitIndex.find(root) : unitIndex.end();
       if (it != unitIndex.end() && it->second != index)
@@ -406,9 +429,7 @@ void BodyPlan::hoist() {
     }
   }
   llvm::erase_if(units, [](const Unit &unit) { return unit.ops.empty(); });
-  for (auto [i, unit] : llvm::enumerate(units))
-    for (Operation *op : unit.ops)
-      unitIndex[op] = i;
+  numberUnits();
 }
 
 LogicalResult BodyPlan::buildPrograms() {

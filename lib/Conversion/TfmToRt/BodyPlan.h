@@ -14,7 +14,7 @@
 
 namespace drover::lower {
 
-enum class UnitKind { Rows, Library, Special };
+enum class UnitKind { Rows, Library, Special, Collective };
 
 /// A kernel or a call: the unit of order and of liveness.
 struct Unit {
@@ -27,6 +27,8 @@ struct Unit {
   Domain domain;                            // Rows
   RowProgram program;                       // Rows
   llvm::SmallVector<int64_t> scratch;       // workspace offsets
+  size_t waitBefore = 0;                    // Collective: the unit before which it is waited for
+  int32_t flight = 0;                       // Collective: its slot among those in flight
 };
 
 enum class Place { Argument, Result, Workspace, Global };
@@ -68,8 +70,12 @@ private:
   llvm::LogicalResult materializeOperands();
   void schedule();
   void hoist();
+  void advanceCollectives();
+  void placeWaits();
   std::optional<llvm::SmallVector<std::pair<mlir::OpOperand *, size_t>>> computedOperands(size_t index);
   bool shareAnOperand(const Unit &a, const Unit &b);
+  size_t earliestPlace(const Unit &unit, size_t index);
+  void numberUnits();
   llvm::LogicalResult buildPrograms();
   llvm::LogicalResult assignSlots(bool &again);
   void reuseInPlace(llvm::DenseMap<mlir::Value, std::pair<int64_t, int64_t>> &lives);

@@ -88,11 +88,15 @@ LogicalResult BodyPlan::assignSlots(bool &again) {
   for (auto &[value, accumulate] : sinks)
     slots[accumulate.getResult()] = {Place::Argument, cast<BlockArgument>(accumulate.getAccumulator()).getArgNumber()};
 
+  // A collective has its buffers until it is waited for.
+  auto endOf = [&](int64_t unit) -> int64_t {
+    return units[unit].kind == UnitKind::Collective ? units[unit].waitBefore - 1 : unit;
+  };
   auto lastRead = [&](Value value) {
     int64_t last = -1;
     for (const ReadBy &read : readsOf(value))
       if (read.user && unitIndex.contains(read.user))
-        last = std::max<int64_t>(last, unitIndex[read.user]);
+        last = std::max(last, endOf(unitIndex[read.user]));
     return last;
   };
   // Lives of the values that have memory, parts and in-place additions counted to their roots.
@@ -104,7 +108,7 @@ LogicalResult BodyPlan::assignSlots(bool &again) {
     if (inserted)
       roots.push_back(root);
     it->second.first = std::min(it->second.first, unit);
-    it->second.second = std::max({it->second.second, unit, lastRead(value)});
+    it->second.second = std::max({it->second.second, endOf(unit), lastRead(value)});
   };
   for (auto [index, unit] : llvm::enumerate(units)) {
     if (unit.kind == UnitKind::Rows) {
@@ -174,7 +178,7 @@ LogicalResult BodyPlan::assignSlots(bool &again) {
           sizes.push_back(columnSumBytes(unit.program, sink));
     } else if (unit.kind == UnitKind::Library) {
       sizes.push_back(libraryScratchBytes(unit.ops.front()));
-    } else {
+    } else if (unit.kind == UnitKind::Special) {
       for (auto [type, count] : specialScratch(unit.ops.front()))
         sizes.push_back(lower::bytesOf(type) * count);
     }

@@ -103,7 +103,7 @@ std::optional<View> lower::attentionRows(View view) {
 static bool attentionFits(Operation *op, Value operand, const View &view) {
   auto has = [&](Value mask) { return mask && mask == operand; };
   auto isMask = [&](auto attention) {
-    if (has(attention.getDocuments()))
+    if (has(attention.getDocuments()) || has(attention.getQueryIndex()))
       return isWhole(view);
     if (has(attention.getMask()) || has(attention.getKeyMask()))
       return view.shape.back() == 1 || view.strides.back() == 1;
@@ -128,7 +128,7 @@ bool lower::operandFits(Operation *op, unsigned index, const View &view) {
 namespace {
 /// Operands of both directions after the tensors that only one of them has.
 struct AttentionMasks {
-  Value mask, keyMask, documents;
+  Value mask, keyMask, documents, queryIndex;
 };
 } // namespace
 
@@ -142,7 +142,7 @@ template <typename Op> static AttentionMasks emitMasks(BodyEmitter &emitter, con
         size = 1;
     return emitter.strided(view);
   };
-  return {operand(op.getMask()), operand(op.getKeyMask()), operand(op.getDocuments())};
+  return {operand(op.getMask()), operand(op.getKeyMask()), operand(op.getDocuments()), operand(op.getQueryIndex())};
 }
 
 static Value rows(BodyEmitter &emitter, const Views &views, Value value) {
@@ -161,7 +161,7 @@ static void emitAttention(BodyEmitter &emitter, const Views &views, tfm::Attenti
   AttentionMasks masks = emitMasks(emitter, views, op);
   rt::AttentionOp::create(emitter.body, emitter.call, rows(emitter, views, op.getQuery()),
                           rows(emitter, views, op.getKey()), rows(emitter, views, op.getValue()), masks.mask,
-                          masks.keyMask, masks.documents, rows(emitter, views, op.getResult()),
+                          masks.keyMask, masks.documents, masks.queryIndex, rows(emitter, views, op.getResult()),
                           whole(emitter, views, op.getLogSumExp()), emitter.scratch(0), op.getNumHeads(),
                           op.getNumKvHeads(), op.getScale(), static_cast<rt::Causal>(op.getCausal()),
                           op.getWindowAttr(), op.getSoftcapAttr(), op.getAlibiSlopesAttr());
@@ -173,7 +173,7 @@ static void emitAttentionGrad(BodyEmitter &emitter, const Views &views, tfm::Att
       emitter.body, emitter.call, rows(emitter, views, op.getQuery()), rows(emitter, views, op.getKey()),
       rows(emitter, views, op.getValue()), rows(emitter, views, op.getResult()),
       whole(emitter, views, op.getLogSumExp()), rows(emitter, views, op.getGradient()), masks.mask, masks.keyMask,
-      masks.documents, rows(emitter, views, op.getQueryGrad()), rows(emitter, views, op.getKeyGrad()),
+      masks.documents, masks.queryIndex, rows(emitter, views, op.getQueryGrad()), rows(emitter, views, op.getKeyGrad()),
       rows(emitter, views, op.getValueGrad()), emitter.scratch(0), op.getNumHeads(), op.getNumKvHeads(), op.getScale(),
       static_cast<rt::Causal>(op.getCausal()), op.getWindowAttr(), op.getSoftcapAttr(), op.getAlibiSlopesAttr());
 }
@@ -214,6 +214,11 @@ void lower::emitLibraryCall(BodyEmitter &emitter, const Views &views, Operation 
   ids.strides = {1};
   gradient.shape = {ids.shape[0], gradient.shape.back()};
   gradient.strides = contiguousStrides(gradient.shape);
-  rt::EmbeddingGradOp::create(emitter.body, emitter.call, emitter.strided(ids), emitter.strided(gradient),
+  Value offset;
+  if (embedding.getOffset()) {
+    View view = views.of(embedding.getOffset());
+    offset = emitter.strided({view.root, view.offset, {1}, {1}});
+  }
+  rt::EmbeddingGradOp::create(emitter.body, emitter.call, emitter.strided(ids), emitter.strided(gradient), offset,
                               emitter.strided(target), store);
 }

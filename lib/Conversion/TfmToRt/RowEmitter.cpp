@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "Collectives.h"
 #include "Emitter.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -173,6 +174,11 @@ Value RowEmitter::scalar(NodeId id) {
   case NodeKind::CallAccumulates:
     value = rt::CallAccumulatesOp::create(k.b, k.b.getI1Type(), k.argument(emitter.call));
     break;
+  case NodeKind::RankIndex: {
+    auto offset = cast<tfm::ShardOffsetOp>(node.definition);
+    value = linearIndex(k.b, k.argument(emitter.call), *axesOf(offset, offset.getAxes()));
+    break;
+  }
   case NodeKind::Index:
     value = arith::IndexCastOp::create(k.b, node.type, base(node.access));
     break;

@@ -5,6 +5,7 @@
 #include "RowProgram.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <limits>
 
 using namespace mlir;
 using namespace drover;
@@ -77,12 +78,14 @@ Role lower::operandRole(OpOperand &operand, const Views &views) {
       .Case<tfm::RmsNormOp, tfm::LayerNormOp, tfm::BiasAddOp>(
           [&](auto) { return index == 0 ? Role::Element : Role::Column; })
       .Case<tfm::RmsNormGradOp, tfm::LayerNormGradOp>([&](auto) { return index < 2 ? Role::Element : Role::Column; })
-      .Case<tfm::LogitsSumOp>([&](auto) { return index == 0 ? Role::Element : Role::Row; })
+      .Case<tfm::LogitsMaxOp>([&](auto) { return index == 0 ? Role::Element : Role::Uniform; })
+      .Case<tfm::LogitsSumOp>(
+          [&](auto) { return index == 0 ? Role::Element : (index == 3 ? Role::Uniform : Role::Row); })
       .Case<tfm::CrossEntropyGradOp>(
-          [&](auto) { return index == 0 ? Role::Element : (index == 4 ? Role::Uniform : Role::Row); })
+          [&](auto) { return index == 0 ? Role::Element : (index >= 4 ? Role::Uniform : Role::Row); })
       .Case<tfm::AdamWOp>([&](auto) { return index == 4 ? Role::Other : Role::Element; })
       .Case<tfm::SgdOp>([&](auto) { return index == 2 ? Role::Other : Role::Element; })
-      .Case<tfm::EmbeddingOp>([&](auto) { return index == 0 ? Role::Row : Role::Other; })
+      .Case<tfm::EmbeddingOp>([&](auto) { return index == 0 ? Role::Row : (index == 2 ? Role::Uniform : Role::Other); })
       .Case<tfm::GatherOp>([&](auto) { return Role::Other; })
       .Case<tfm::TransposeOp, tfm::SliceOp, tfm::BroadcastOp>([&](auto) { return Role::Other; })
       .Default([&](Operation *) { return Role::Element; });
@@ -289,19 +292,56 @@ static BuildFn extendToI64() {
   };
 }
 
+/// With an offset the row is read where the table has it, and its zeros are selected elsewhere.
+void RowProgramBuilder::addEmbedding(tfm::EmbeddingOp op) {
+  View table = views.of(op.getTable());
+  Access access{table.root, table.offset, {}, {}, table.shape[1] == 1 ? 0 : table.strides[1]};
+  NodeId id = load(op.getIds(), Role::Row);
+  if (!op.getOffset())
+    return define(op.getResult(), gather(table, access, table.strides[0], 0, id));
+  Type i1 = IntegerType::get(context, 1), i64 = IntegerType::get(context, 64);
+  auto number = [&](int64_t value) { return constant(IntegerAttr::get(i64, value)); };
+  NodeId row = binary("arith.subi", compute(i64, {id}, extendToI64()), load(op.getOffset(), Role::Uniform));
+  NodeId here = compute(i1, {row, number(table.shape[0])}, compareInt(arith::CmpIPredicate::ult));
+  NodeId safe = compute(i64, {here, row, number(0)}, select());
+  NodeId value = gather(table, access, table.strides[0], 0, safe);
+  Type type = program.nodes[value].type;
+  define(op.getResult(), compute(type, {here, value, constant(type, 0.0)}, select()));
+}
+
 void RowProgramBuilder::addLogits(Operation *op) {
   Type i1 = IntegerType::get(context, 1), i64 = IntegerType::get(context, 64);
+  auto vocabulary = op->getAttrOfType<IntegerAttr>("vocabulary");
+  // Numbers of the row's columns in the whole vocabulary begin at `first`.
+  std::optional<NodeId> first, valid;
+  auto columnsFrom = [&](Value offset) {
+    if (offset)
+      first = load(offset, Role::Uniform);
+    if (!vocabulary)
+      return;
+    NodeId limit = constant(vocabulary);
+    if (first)
+      limit = binary("arith.subi", limit, *first);
+    valid = compute(i1, {columnIndex(), limit}, compareInt(arith::CmpIPredicate::slt));
+  };
+  auto masked = [&](NodeId value, double padding) {
+    Type type = program.nodes[value].type;
+    return valid ? compute(type, {*valid, value, constant(type, padding)}, select()) : value;
+  };
   if (auto max = dyn_cast<tfm::LogitsMaxOp>(op)) {
+    columnsFrom(max.getOffset());
     NodeId x = convert(load(max.getLogits(), Role::Element), computeType(elementTypeOf(max.getMaximum())));
-    return define(max.getMaximum(), reduce(RowReduction::Max, x));
+    return define(max.getMaximum(), reduce(RowReduction::Max, masked(x, -std::numeric_limits<double>::infinity())));
   }
   auto label = [&](Value labels) { return compute(i64, {load(labels, Role::Row)}, extendToI64()); };
+  auto columnOf = [&](NodeId id) { return first ? binary("arith.subi", id, *first) : id; };
   NodeId zero = constant(IntegerAttr::get(i64, 0));
   if (auto sum = dyn_cast<tfm::LogitsSumOp>(op)) {
     Type type = computeType(elementTypeOf(sum.getSum()));
+    columnsFrom(sum.getOffset());
     NodeId x = convert(load(sum.getLogits(), Role::Element), type);
-    define(sum.getSum(), reduce(RowReduction::Sum, exp(sub(x, load(sum.getMaximum(), Role::Row)))));
-    NodeId id = label(sum.getLabels());
+    define(sum.getSum(), reduce(RowReduction::Sum, masked(exp(sub(x, load(sum.getMaximum(), Role::Row))), 0.0)));
+    NodeId id = columnOf(label(sum.getLabels()));
     View logits = views.of(sum.getLogits());
     if (produced.contains(sum.getLogits()) || produced.contains(logits.root)) {
       // This kernel computes the logits, and stores a row behind these sums at the earliest: pick the label's while
@@ -310,7 +350,9 @@ void RowProgramBuilder::addLogits(Operation *op) {
       return define(sum.getTarget(), reduce(RowReduction::Sum, compute(type, {hit, x, constant(type, 0.0)}, select())));
     }
     // The label's logit where the label counts; element 0 is read, and not used, where it does not.
-    NodeId counts = compute(i1, {id, zero}, compareInt(arith::CmpIPredicate::sge));
+    NodeId counts = first ? compute(i1, {id, constant(IntegerAttr::get(i64, program.domain.cols))},
+                                    compareInt(arith::CmpIPredicate::ult))
+                          : compute(i1, {id, zero}, compareInt(arith::CmpIPredicate::sge));
     NodeId safe = compute(i64, {counts, id, zero}, select());
     View row = logits;
     row.shape.pop_back();
@@ -320,6 +362,7 @@ void RowProgramBuilder::addLogits(Operation *op) {
     return define(sum.getTarget(), compute(type, {counts, target, constant(type, 0.0)}, select()));
   }
   auto gradient = cast<tfm::CrossEntropyGradOp>(op);
+  columnsFrom(gradient.getOffset());
   Type type = computeType(elementTypeOf(gradient.getSum()));
   NodeId x = convert(load(gradient.getLogits(), Role::Element), type);
   NodeId id = label(gradient.getLabels());
@@ -328,9 +371,9 @@ void RowProgramBuilder::addLogits(Operation *op) {
   NodeId scale = compute(type, {counts, seed, constant(type, 0.0)}, select());
   NodeId inverse = div(scale, load(gradient.getSum(), Role::Row));
   NodeId probability = mul(exp(sub(x, load(gradient.getMaximum(), Role::Row))), inverse);
-  NodeId hit = compute(i1, {columnIndex(), id}, compareInt(arith::CmpIPredicate::eq));
+  NodeId hit = compute(i1, {columnIndex(), columnOf(id)}, compareInt(arith::CmpIPredicate::eq));
   NodeId minus = compute(type, {hit, scale, constant(type, 0.0)}, select());
-  define(gradient.getResult(), sub(probability, minus));
+  define(gradient.getResult(), masked(sub(probability, minus), 0.0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -435,12 +478,7 @@ LogicalResult RowProgramBuilder::add(Operation *op) {
         }
         return define(accumulate.getResult(), sum), success();
       })
-      .Case([&](tfm::EmbeddingOp embedding) {
-        View table = views.of(embedding.getTable());
-        Access access{table.root, table.offset, {}, {}, table.shape[1] == 1 ? 0 : table.strides[1]};
-        NodeId id = load(embedding.getIds(), Role::Row);
-        return define(embedding.getResult(), gather(table, access, table.strides[0], 0, id)), success();
-      })
+      .Case([&](tfm::EmbeddingOp embedding) { return addEmbedding(embedding), success(); })
       .Case([&](tfm::GatherOp op) {
         View table = views.of(op.getInput()), ids = views.of(op.getIndices());
         int64_t axis = op.getAxis(), size = table.shape[axis], count = product(ids.shape);

@@ -77,6 +77,15 @@ NodeId RowProgramBuilder::columnIndex() {
   return push(std::move(node));
 }
 
+NodeId RowProgramBuilder::shardOffset(tfm::ShardOffsetOp op) {
+  Type i64 = IntegerType::get(context, 64);
+  Node node{NodeKind::RankIndex, i64};
+  node.definition = op;
+  node.perRow = true;
+  NodeId size = constant(IntegerAttr::get(i64, static_cast<int64_t>(op.getSize())));
+  return binary("arith.muli", push(std::move(node)), size);
+}
+
 NodeId RowProgramBuilder::compute(Type type, ArrayRef<NodeId> operands, BuildFn build, unsigned cost) {
   Node node{NodeKind::Compute, type};
   node.operands.assign(operands.begin(), operands.end());
@@ -109,6 +118,8 @@ NodeId RowProgramBuilder::loadView(const View &view, Type type, Role role, int64
       return constant(cast<SplatElementsAttr>(constantOp.getValue()).getSplatValue<TypedAttr>());
     if (auto fill = dyn_cast<tfm::FillOp>(definition))
       return constant(fill.getValue());
+    if (auto offset = dyn_cast<tfm::ShardOffsetOp>(definition))
+      return shardOffset(offset);
     auto iota = cast<tfm::IotaOp>(definition);
     Node index{NodeKind::Index, IntegerType::get(context, 64)};
     index.access = accessOf(view, role, program.domain.cols);

@@ -25,7 +25,7 @@ using NodeId = unsigned;
 /// Builds the value of a node from its operands', all scalars or all vectors of one length.
 using BuildFn = std::function<mlir::Value(mlir::ImplicitLocOpBuilder &, mlir::ValueRange)>;
 
-enum class NodeKind { Constant, Index, Load, Compute, Round, RowReduce, CallAccumulates };
+enum class NodeKind { Constant, Index, Load, Compute, Round, RowReduce, CallAccumulates, RankIndex };
 enum class RowReduction { Sum, Max, Min };
 
 struct Node {
@@ -38,10 +38,11 @@ struct Node {
   unsigned phase = 0;
   unsigned cost = 0; // of computing it again, in simple operations
   mlir::TypedAttr constant;
-  Access access;                       // Load, Index
-  mlir::Type storage;                  // Load: element type in memory; Round: the narrow type
-  std::optional<int64_t> gatherStride; // Load: operand 0 is an index with this stride
-  int64_t gatherSize = 0;              // negative indices count from here
+  mlir::Operation *definition = nullptr; // RankIndex: the op whose axes are meant
+  Access access;                         // Load, Index
+  mlir::Type storage;                    // Load: element type in memory; Round: the narrow type
+  std::optional<int64_t> gatherStride;   // Load: operand 0 is an index with this stride
+  int64_t gatherSize = 0;                // negative indices count from here
   BuildFn build;
   RowReduction reduction = RowReduction::Sum;
 };
@@ -91,6 +92,7 @@ private:
   NodeId constant(mlir::TypedAttr value);
   NodeId constant(mlir::Type type, double value);
   NodeId columnIndex();
+  NodeId shardOffset(tfm::ShardOffsetOp op);
   NodeId gather(const View &table, Access access, int64_t axisStride, int64_t axisSize, NodeId index);
   NodeId compute(mlir::Type type, llvm::ArrayRef<NodeId> operands, BuildFn build, unsigned cost = 1);
   NodeId reduce(RowReduction kind, NodeId node);
@@ -112,6 +114,7 @@ private:
   void addLayerNorm(tfm::LayerNormOp op);
   void addLayerNormGrad(tfm::LayerNormGradOp op);
   void addGelu(mlir::Operation *op, tfm::GeluKind kind, bool gradient);
+  void addEmbedding(tfm::EmbeddingOp op);
   void addLogits(mlir::Operation *op);
   void addSoftmax(tfm::SoftmaxOp op);
   void addReduce(tfm::ReduceOp op);

@@ -5,6 +5,7 @@
 // What an importer could not raise, and sums to one value: plain loops, parallel over what is independent.
 //===----------------------------------------------------------------------===//
 #include "SpecialKernels.h"
+#include "Collectives.h"
 #include "LibraryCalls.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -410,7 +411,7 @@ static void emitSumOfSquares(BodyEmitter &emitter, const Views &views, tfm::SumO
 //===----------------------------------------------------------------------===//
 
 bool lower::isSpecialKernel(Operation *op) {
-  return (isMatmul(op) && !isLibraryCall(op)) ||
+  return (isMatmul(op) && !isLibraryCall(op)) || isRankKernel(op) ||
          isa<tfm::ConcatOp, tfm::CrossEntropyOp, tfm::PadOp, tfm::ReduceOp, tfm::RopeOp, tfm::ScatterAddOp,
              tfm::ScatterNdOp, tfm::SoftmaxOp, tfm::SumOfSquaresOp>(op);
 }
@@ -426,6 +427,8 @@ SmallVector<std::pair<Type, int64_t>> lower::specialScratch(Operation *op) {
 void lower::emitSpecialKernel(BodyEmitter &emitter, const Views &views, Operation *op) {
   if (isMatmul(op))
     return emitGenericMatmul(emitter, views, op);
+  if (isRankKernel(op))
+    return emitRankKernel(emitter, views, op);
   TypeSwitch<Operation *>(op)
       .Case([&](tfm::ConcatOp concat) { emitConcat(emitter, views, concat); })
       .Case([&](tfm::CrossEntropyOp loss) { emitCrossEntropy(emitter, views, loss); })

@@ -4,11 +4,13 @@
 //===----------------------------------------------------------------------===//
 #include "drover/Conversion/TfmToRt/TfmToRt.h"
 #include "BodyPlan.h"
+#include "Collectives.h"
 #include "Emitter.h"
 #include "LibraryCalls.h"
 #include "SpecialKernels.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
@@ -115,6 +117,7 @@ private:
   Value workspaceView(int64_t offset, MemRefType type);
   Value globalConstant(arith::ConstantOp op);
   void emitUnit(Unit &unit);
+  void emitWaits(size_t index);
 
   ModuleOp module;
   func::FuncOp func;
@@ -217,12 +220,23 @@ void BodyLowering::emitUnit(Unit &unit) {
     return emitRowKernel(*emitter, unit.program);
   if (unit.kind == UnitKind::Special)
     return emitSpecialKernel(*emitter, plan.views, op);
+  if (unit.kind == UnitKind::Collective)
+    return emitCollectiveStart(*emitter, plan.views, op, unit.flight);
   Value result = op->getResult(0);
   if (Operation *matmul = plan.addedMatmul(op))
     return emitLibraryCall(*emitter, plan.views, matmul, plan.views.of(result), rt::Store::Add);
   if (tfm::AccumulateOp accumulate = plan.sink(result))
     return emitLibraryCall(*emitter, plan.views, op, plan.views.of(accumulate.getAccumulator()), rt::Store::Accumulate);
   emitLibraryCall(*emitter, plan.views, op, plan.views.of(result), rt::Store::Overwrite);
+}
+
+/// Of the collectives that unit `index` needs, or that it needs a slot of.
+void BodyLowering::emitWaits(size_t index) {
+  for (const Unit &unit : ArrayRef(plan.units).take_front(index))
+    if (unit.kind == UnitKind::Collective && unit.waitBefore == index) {
+      emitter->body.setLoc(unit.ops.front()->getLoc());
+      rt::CollectiveWaitOp::create(emitter->body, emitter->call, unit.flight);
+    }
 }
 
 LogicalResult BodyLowering::run() {
@@ -236,9 +250,17 @@ LogicalResult BodyLowering::run() {
   emitter->call = block->getArguments().back();
   emitter->buffer = [this](Value root) { return buffer(root); };
   workspace = block->getArgument(block->getNumArguments() - 2);
-  for (Unit &unit : plan.units)
-    emitUnit(unit);
+  for (size_t index = 0; index <= plan.units.size(); ++index) {
+    emitWaits(index);
+    if (index < plan.units.size())
+      emitUnit(plan.units[index]);
+  }
   func::ReturnOp::create(emitter->body);
+  SmallVector<Attribute> collectives;
+  for (auto start : block->getOps<rt::CollectiveStartOp>())
+    collectives.push_back(rt::describeCollective(start));
+  if (!collectives.empty())
+    lowered->setAttr(rt::RtDialect::kCollectivesAttr, emitter->body.getArrayAttr(collectives));
   func.erase();
   lowered.setPrivate();
   return success();
@@ -266,6 +288,9 @@ struct ConvertTfmToRt : drover::impl::ConvertTfmToRtBase<ConvertTfmToRt> {
         return signalPassFailure();
       ++numBodies;
     }
+    // The grid has served: what the bodies communicate is in their collectives.
+    for (auto grid : llvm::make_early_inc_range(module.getOps<shard::GridOp>()))
+      grid.erase();
     module.walk([&](rt::LaunchOp) { ++numKernels; });
   }
 };

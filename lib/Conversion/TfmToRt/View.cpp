@@ -126,7 +126,7 @@ Access lower::accessOf(const View &full, Role role, int64_t cols) {
 bool lower::isInline(Operation *op) {
   if (auto constant = dyn_cast<arith::ConstantOp>(op))
     return isa<SplatElementsAttr>(constant.getValue());
-  return isa<tfm::FillOp, tfm::IotaOp>(op);
+  return isa<tfm::FillOp, tfm::IotaOp, tfm::ShardOffsetOp>(op);
 }
 
 /// Strides of a reshaped view, where there are such.

@@ -95,7 +95,7 @@ private:
 /// The view that a view op makes of its operand's; none where a reshape needs a copy.
 std::optional<View> composeView(mlir::Operation *op, const View &input);
 
-/// True for ops whose values row kernels compute where they need them: constants, fills, iotas.
+/// True for ops whose values row kernels compute where they need them: constants, fills, iotas, offsets of a rank.
 bool isInline(mlir::Operation *op);
 
 } // namespace drover::lower

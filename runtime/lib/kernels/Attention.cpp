@@ -93,8 +93,8 @@ void AttentionForward::runTile(int64_t batch, int64_t kvHead, int64_t head, int6
   std::fill_n(buffers.maximum, rows, -std::numeric_limits<float>::infinity());
 
   TileShape shape;
-  const int64_t first = mask.keysOf(queries.begin).begin / keyTile * keyTile, last = mask.keysOf(queries.end - 1).end;
-  for (int64_t j = first; j < last; j += keyTile) {
+  const Span seen = mask.keysOf(queries);
+  for (int64_t j = seen.begin / keyTile * keyTile; j < seen.end; j += keyTile) {
     const Span keys = {j, std::min(j + keyTile, d.keys)};
     if (!mask.excludes(batch, queries, keys))
       addKeys(buffers, shape, batch, kvHead, head, heads, queries, keys);
@@ -187,8 +187,9 @@ void AttentionForward::write(const Buffers &buffers, int64_t batch, int64_t head
 
 extern "C" void drover_rt_attention(const drover_call *call, const drover_attention *desc, const void *query,
                                     const void *key, const void *value, const void *mask, const void *key_mask,
-                                    const void *documents, void *result, void *log_sum_exp, void *workspace) {
+                                    const void *documents, const int64_t *query_index, void *result, void *log_sum_exp,
+                                    void *workspace) {
   checkAttention(*desc);
-  const AttentionMask masks(*desc, mask, key_mask, documents);
+  const AttentionMask masks(*desc, mask, key_mask, documents, query_index);
   AttentionForward(*desc, masks, query, key, value, result, static_cast<float *>(log_sum_exp)).run(call);
 }

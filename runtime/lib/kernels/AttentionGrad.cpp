@@ -288,11 +288,11 @@ void AttentionBackward::addTile(Buffers &buffers, int64_t batch, int64_t head, S
 extern "C" void drover_rt_attention_grad(const drover_call *call, const drover_attention *desc, const void *query,
                                          const void *key, const void *value, const void *result,
                                          const void *log_sum_exp, const void *gradient, const void *mask,
-                                         const void *key_mask, const void *documents, void *query_grad, void *key_grad,
-                                         void *value_grad, void *workspace) {
+                                         const void *key_mask, const void *documents, const int64_t *query_index,
+                                         void *query_grad, void *key_grad, void *value_grad, void *workspace) {
   checkAttention(*desc);
   checkFloatType("attention gradient", desc->dtype_kv_grad);
-  const AttentionMask masks(*desc, mask, key_mask, documents);
+  const AttentionMask masks(*desc, mask, key_mask, documents, query_index);
   Operands operands = {query,      key,
                        value,      result,
                        gradient,   static_cast<const float *>(log_sum_exp),

@@ -55,12 +55,19 @@ template <typename Fn> auto withElements(const char *what, const void *data, int
 
 } // namespace
 
-AttentionMask::AttentionMask(const drover_attention &desc, const void *mask, const void *keyMask, const void *documents)
-    : desc(desc), mask(mask), keyMask(keyMask), documents(documents) {}
+AttentionMask::AttentionMask(const drover_attention &desc, const void *mask, const void *keyMask, const void *documents,
+                             const int64_t *queryIndex)
+    : desc(desc), mask(mask), keyMask(keyMask), documents(documents), queryIndex(queryIndex) {}
+
+int64_t AttentionMask::positionOf(int64_t query) const {
+  if (queryIndex)
+    return queryIndex[query];
+  // Bottom-right aligns the last query with the last key.
+  return query + (desc.causal == 2 ? desc.keys - desc.queries : 0);
+}
 
 Span AttentionMask::keysOf(int64_t query) const {
-  // Bottom-right aligns the last query with the last key.
-  const int64_t position = query + (desc.causal == 2 ? desc.keys - desc.queries : 0);
+  const int64_t position = positionOf(query);
   Span keys = {0, desc.keys};
   if (desc.causal != 0)
     keys.end = std::clamp<int64_t>(position + 1, 0, desc.keys);
@@ -71,24 +78,36 @@ Span AttentionMask::keysOf(int64_t query) const {
   return keys;
 }
 
+Span AttentionMask::keysOf(Span queries) const {
+  if (!queryIndex) // ends do not fall from query to query
+    return {keysOf(queries.begin).begin, keysOf(queries.end - 1).end};
+  Span all = {desc.keys, 0};
+  for (int64_t i = queries.begin; i < queries.end; ++i) {
+    const Span seen = keysOf(i);
+    all = {std::min(all.begin, seen.begin), std::max(all.end, seen.end)};
+  }
+  return all;
+}
+
 bool AttentionMask::excludes(int64_t batch, Span queries, Span keys) const {
-  const Span first = keysOf(queries.begin), last = keysOf(queries.end - 1);
-  if (first.begin >= keys.end || last.end <= keys.begin)
+  const Span seen = keysOf(queries);
+  if (seen.begin >= keys.end || seen.end <= keys.begin)
     return true;
   return (keyMask && keysMasked(batch, keys)) || (documents && documentsDisjoint(batch, queries, keys));
 }
 
 bool AttentionMask::documentsDisjoint(int64_t batch, Span queries, Span keys) const {
   return withElements("documents", documents, desc.documents_dtype, [&](auto id) {
-    const auto bounds = [&](Span span) {
-      auto low = id(batch * desc.keys + span.begin), high = low;
+    const auto bounds = [&](Span span, auto at) {
+      auto low = id(batch * desc.keys + at(span.begin)), high = low;
       for (int64_t i = span.begin; i < span.end; ++i) {
-        low = std::min(low, id(batch * desc.keys + i));
-        high = std::max(high, id(batch * desc.keys + i));
+        low = std::min(low, id(batch * desc.keys + at(i)));
+        high = std::max(high, id(batch * desc.keys + at(i)));
       }
       return std::make_pair(low, high);
     };
-    const auto query = bounds(queries), key = bounds(keys);
+    const auto query = bounds(queries, [&](int64_t i) { return positionOf(i); });
+    const auto key = bounds(keys, [](int64_t j) { return j; });
     return query.second < key.first || key.second < query.first;
   });
 }
@@ -128,7 +147,7 @@ void AttentionMask::biasRow(int64_t batch, int64_t head, int64_t query, Span key
   if (documents)
     withElements("documents", documents, desc.documents_dtype, [&](auto id) {
       const int64_t row = batch * desc.keys + keys.begin;
-      const auto own = id(batch * desc.keys + query);
+      const auto own = id(batch * desc.keys + positionOf(query));
       for (int64_t j = 0; j < size; ++j)
         bias[j] = id(row + j) == own ? bias[j] : excluded;
     });

@@ -18,10 +18,12 @@ struct Span {
 /// All that restricts or shifts scores, as `tfm.attention` defines it (docs/tfm.md).
 class AttentionMask {
 public:
-  AttentionMask(const drover_attention &desc, const void *mask, const void *keyMask, const void *documents);
+  AttentionMask(const drover_attention &desc, const void *mask, const void *keyMask, const void *documents,
+                const int64_t *queryIndex);
 
-  /// The keys that causality and the window leave to a query: one range, and its ends do not fall from query to query.
+  /// The keys that causality and the window leave to a query, and to any of several.
   Span keysOf(int64_t query) const;
+  Span keysOf(Span queries) const;
 
   /// Whether surely no pair of the tile takes part: by causality, the window, the documents or the key mask. False may
   /// be said of a tile in which none does.
@@ -34,11 +36,14 @@ public:
   void biasRow(int64_t batch, int64_t head, int64_t query, Span keys, int64_t padded, float *bias) const;
 
 private:
+  /// Where a query stands among the keys.
+  int64_t positionOf(int64_t query) const;
   bool documentsDisjoint(int64_t batch, Span queries, Span keys) const;
   bool keysMasked(int64_t batch, Span keys) const;
 
   const drover_attention &desc;
   const void *mask, *keyMask, *documents;
+  const int64_t *queryIndex;
 };
 
 } // namespace drover::rt

@@ -119,3 +119,121 @@ func.func private @body(%call: !rt.call, %ids: memref<15xi64>, %dy: memref<16x64
   rt.embedding_grad %call %ids, %dy into %dt accumulate : memref<15xi64>, memref<16x64xf32>, memref<256x64xf32>
   return
 }
+
+// -----
+
+// attention C3
+func.func private @body(%call: !rt.call, %q: memref<2x8x64xf32>, %k: memref<2x8x16xf32>, %o: memref<2x8x64xf32>, %l: memref<2x8x8xf32>, %i: memref<8xi64, strided<[2]>>, %ws: memref<512xi8>) {
+  // expected-error @below {{'rt.attention' op expects query_index to be contiguous, not 'memref<8xi64, strided<[2]>>'}}
+  rt.attention %call %q, %k, %k query_index %i : memref<8xi64, strided<[2]>> into %o, %l workspace %ws {causal = 1 : i32, num_heads = 8 : i64, num_kv_heads = 2 : i64, scale = 0.125 : f64}
+    : memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<2x8x64xf32>, memref<2x8x8xf32>, memref<512xi8>
+  return
+}
+
+// -----
+
+// embedding_grad C3
+func.func private @body(%call: !rt.call, %ids: memref<16xi64>, %dy: memref<16x64xf32>, %o: memref<2xi64>, %dt: memref<256x64xf32>) {
+  // expected-error @below {{'rt.embedding_grad' op expects an offset of one element, not 'memref<2xi64>'}}
+  rt.embedding_grad %call %ids, %dy offset %o : memref<2xi64> into %dt accumulate : memref<16xi64>, memref<16x64xf32>, memref<256x64xf32>
+  return
+}
+
+// -----
+
+// collective_start C1: contiguous
+func.func private @body(%call: !rt.call, %x: memref<2x4xf32, strided<[8, 1]>>, %y: memref<16xf32>) {
+  // expected-error @below {{expects in to be contiguous, not 'memref<2x4xf32, strided<[8, 1]>>'}}
+  rt.collective_start %call all_gather tp slot 0 %x into %y {inner = 1 : i64, local = 8 : i64, outer = 1 : i64, ranks = 2 : i64} : memref<2x4xf32, strided<[8, 1]>>, memref<16xf32>
+  return
+}
+
+// -----
+
+// collective_start C1: static
+func.func private @body(%call: !rt.call, %x: memref<8xf32>, %y: memref<?xf32>) {
+  // expected-error @below {{expects out to have a static shape, not 'memref<?xf32>'}}
+  rt.collective_start %call all_gather tp slot 0 %x into %y {inner = 1 : i64, local = 8 : i64, outer = 1 : i64, ranks = 2 : i64} : memref<8xf32>, memref<?xf32>
+  return
+}
+
+// -----
+
+// collective_start C1: element types
+func.func private @body(%call: !rt.call, %x: memref<8xbf16>, %y: memref<16xf32>) {
+  // expected-error @below {{expects buffers of one element type, not 'bf16' and 'f32'}}
+  rt.collective_start %call all_gather tp slot 0 %x into %y {inner = 1 : i64, local = 8 : i64, outer = 1 : i64, ranks = 2 : i64} : memref<8xbf16>, memref<16xf32>
+  return
+}
+
+// -----
+
+// collective_start C1: types that are summed
+func.func private @body(%call: !rt.call, %x: memref<8xi32>) {
+  // expected-error @below {{expects a reduction of f32, bf16, f64 or i64, not 'i32'}}
+  rt.collective_start %call all_reduce cp slot 0 %x into %x {inner = 8 : i64, local = 1 : i64, outer = 1 : i64, ranks = 2 : i64, reduction = 0 : i32} : memref<8xi32>, memref<8xi32>
+  return
+}
+
+// -----
+
+// collective_start C2
+func.func private @body(%call: !rt.call, %x: memref<8xf32>, %y: memref<16xf32>) {
+  // expected-error @below {{expects a slot from 0 to 15, not 16}}
+  rt.collective_start %call all_gather tp slot 16 %x into %y {inner = 1 : i64, local = 8 : i64, outer = 1 : i64, ranks = 2 : i64} : memref<8xf32>, memref<16xf32>
+  return
+}
+
+// -----
+
+// collective_start C3: positive
+func.func private @body(%call: !rt.call, %x: memref<8xf32>, %y: memref<16xf32>) {
+  // expected-error @below {{expects positive sizes, not 2 ranks of 1 x 0 x 1}}
+  rt.collective_start %call all_gather tp slot 0 %x into %y {inner = 1 : i64, local = 0 : i64, outer = 1 : i64, ranks = 2 : i64} : memref<8xf32>, memref<16xf32>
+  return
+}
+
+// -----
+
+// collective_start C3: sizes
+func.func private @body(%call: !rt.call, %x: memref<8xf32>, %y: memref<16xf32>) {
+  // expected-error @below {{expects buffers of 16 and 8 elements, not 8 and 16}}
+  rt.collective_start %call reduce_scatter tp slot 0 %x into %y {inner = 1 : i64, local = 8 : i64, outer = 1 : i64, ranks = 2 : i64, reduction = 0 : i32} : memref<8xf32>, memref<16xf32>
+  return
+}
+
+// -----
+
+// collective_start C4: a reduction without its id
+func.func private @body(%call: !rt.call, %x: memref<8xf32>) {
+  // expected-error @below {{expects the id of the reduction}}
+  rt.collective_start %call all_reduce kv slot 0 %x into %x {inner = 8 : i64, local = 1 : i64, outer = 1 : i64, ranks = 2 : i64} : memref<8xf32>, memref<8xf32>
+  return
+}
+
+// -----
+
+// collective_start C4: a gather with one
+func.func private @body(%call: !rt.call, %x: memref<8xf32>, %y: memref<16xf32>) {
+  // expected-error @below {{expects no reduction}}
+  rt.collective_start %call all_gather tp slot 0 %x into %y {inner = 1 : i64, local = 8 : i64, outer = 1 : i64, ranks = 2 : i64, reduction = 0 : i32} : memref<8xf32>, memref<16xf32>
+  return
+}
+
+// -----
+
+// collective_start C5
+func.func private @body(%call: !rt.call, %x: memref<7xf32>, %y: memref<14xf32>) {
+  // expected-error @below {{expects two_chunk on an even part of an all_gather or a reduce_scatter, not on 7 of all_gather}}
+  rt.collective_start %call all_gather cp slot 0 %x into %y {inner = 1 : i64, local = 7 : i64, outer = 1 : i64, ranks = 2 : i64, two_chunk} : memref<7xf32>, memref<14xf32>
+  return
+}
+
+// -----
+
+// collective_wait C1
+func.func private @body(%call: !rt.call) {
+  // expected-error @below {{expects a slot from 0 to 15, not -1}}
+  rt.collective_wait %call slot -1
+  return
+}

@@ -33,3 +33,19 @@ func.func private @attention(%call: !rt.call, %q: memref<2x8x64xf32>, %k: memref
     : memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<2x8x64xf32>, memref<2x8x8xf32>, memref<2x8x64xf32>, memref<2x8x64xf32>, memref<2x8x16xf32>, memref<2x8x16xf32>, memref<512xi8>
   return
 }
+
+// CHECK-LABEL: func.func private @rank
+func.func private @rank(%call: !rt.call, %x: memref<2x4x64xbf16>, %y: memref<2x16x64xbf16>, %s: memref<9xf64>, %ids: memref<16xi64>,
+                        %dy: memref<16x64xf32>, %o: memref<1xi64>, %dt: memref<256x64xf32>) -> i64 {
+  // CHECK: rt.collective_start %{{.*}} all_gather tp slot 2 %{{.*}} into %{{.*}} {inner = 64 : i64, local = 4 : i64, outer = 2 : i64, ranks = 4 : i64}
+  rt.collective_start %call all_gather tp slot 2 %x into %y {outer = 2 : i64, local = 4 : i64, inner = 64 : i64, ranks = 4 : i64} : memref<2x4x64xbf16>, memref<2x16x64xbf16>
+  // CHECK: rt.collective_start %{{.*}} all_reduce op max replica slot 3
+  rt.collective_start %call all_reduce op max replica slot 3 %s into %s {outer = 1 : i64, local = 1 : i64, inner = 9 : i64, ranks = 2 : i64, reduction = 5 : i32} : memref<9xf64>, memref<9xf64>
+  // CHECK: rt.collective_wait %{{.*}} slot 3
+  rt.collective_wait %call slot 3
+  // CHECK: rt.embedding_grad %{{.*}} %{{.*}}, %{{.*}} offset %{{.*}} : memref<1xi64> into %{{.*}} overwrite
+  rt.embedding_grad %call %ids, %dy offset %o : memref<1xi64> into %dt overwrite : memref<16xi64>, memref<16x64xf32>, memref<256x64xf32>
+  // CHECK: rt.coordinate %{{.*}} replica
+  %0 = rt.coordinate %call replica
+  return %0 : i64
+}

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "AttentionReference.h"
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
@@ -30,13 +31,23 @@ AttentionCase::AttentionCase(std::mt19937 &random, bool plain) {
   extraColumns = maybe() ? pick(random, {3, 16}) : 0;
   const int64_t kvHeads = pick(random, {1, 2, 3}), group = pick(random, {1, 1, 2, 3, 5});
   const int64_t queries = pick(random, {1, 2, 7, 33, 64, 65, 90, 140});
-  const int64_t keys = hasDocuments || random() % 2 ? queries : pick(random, {1, 5, 31, 64, 100, 150});
+  const bool indexed = maybe() && d.causal != 2;
+  const int64_t keys = (hasDocuments && !indexed) || random() % 2 ? queries : pick(random, {1, 5, 31, 64, 100, 150});
+  if (indexed) {
+    queryIndex.resize(queries);
+    for (int64_t &index : queryIndex)
+      index = random() % keys;
+    if (random() % 2) // as CP has them
+      std::sort(queryIndex.begin(), queryIndex.end());
+  }
   resize(pick(random, {1, 2}), queries, keys, kvHeads * group, kvHeads, pick(random, {1, 4, 8, 12, 16, 20, 33, 64}),
          pick(random, {1, 4, 8, 16, 24, 33}), random);
 }
 
 void AttentionCase::resize(int64_t batch, int64_t queries, int64_t keys, int64_t heads, int64_t kvHeads,
                            int64_t headSize, int64_t valueHeadSize, std::mt19937 &random) {
+  if (!queryIndex.empty() && static_cast<int64_t>(queryIndex.size()) != queries)
+    queryIndex.clear();
   d.batch = batch;
   d.queries = queries;
   d.keys = keys;
@@ -117,12 +128,13 @@ AttentionResults AttentionCase::run(drover_pool *pool) const {
   const void *mask = maskKind == 0   ? nullptr
                      : maskKind == 1 ? static_cast<const void *>(boolMask.data())
                                      : floatMask.data();
+  const int64_t *index = queryIndex.empty() ? nullptr : queryIndex.data();
   drover_call call = {pool, 0, 0, 0, nullptr, nullptr};
-  drover_rt_attention(&call, &d, query.data(), key.data(), value.data(), mask, keyMaskData(), documentsData(),
+  drover_rt_attention(&call, &d, query.data(), key.data(), value.data(), mask, keyMaskData(), documentsData(), index,
                       r.result.data(), r.logSumExp.data(), workspace.data());
   drover_rt_attention_grad(&call, &d, query.data(), key.data(), value.data(), r.result.data(), r.logSumExp.data(),
-                           gradient.data(), mask, keyMaskData(), documentsData(), r.queryGrad.data(), r.keyGrad.data(),
-                           r.valueGrad.data(), workspace.data());
+                           gradient.data(), mask, keyMaskData(), documentsData(), index, r.queryGrad.data(),
+                           r.keyGrad.data(), r.valueGrad.data(), workspace.data());
   return r;
 }
 
@@ -130,8 +142,12 @@ int64_t AttentionCase::maskIndex(int64_t batch, int64_t head, int64_t i, int64_t
   return batch * d.mask_batch_stride + head * d.mask_head_stride + i * d.mask_query_stride + j;
 }
 
+int64_t AttentionCase::positionOf(int64_t i) const {
+  return queryIndex.empty() ? i + (d.causal == 2 ? d.keys - d.queries : 0) : queryIndex[i];
+}
+
 bool AttentionCase::takesPart(int64_t batch, int64_t head, int64_t i, int64_t j) const {
-  const int64_t position = i + (d.causal == 2 ? d.keys - d.queries : 0);
+  const int64_t position = positionOf(i);
   if (d.causal && j > position)
     return false;
   if (d.window && std::abs(position - j) >= d.window)
@@ -140,7 +156,7 @@ bool AttentionCase::takesPart(int64_t batch, int64_t head, int64_t i, int64_t j)
     return false;
   if (hasKeyMask && !keyMask64[batch * d.key_mask_batch_stride + j])
     return false;
-  return !hasDocuments || documents64[batch * d.keys + i] == documents64[batch * d.keys + j];
+  return !hasDocuments || documents64[batch * d.keys + position] == documents64[batch * d.keys + j];
 }
 
 double AttentionCase::bias(int64_t batch, int64_t head, int64_t i, int64_t j) const {
@@ -208,6 +224,6 @@ std::string AttentionCase::name() const {
       << d.kv_heads << " sizes " << d.head_size << "/" << d.value_head_size << " types " << d.dtype << d.dtype_kv_grad
       << " causal " << d.causal << " window " << d.window << " softcap " << d.softcap << " mask " << maskKind
       << " key_mask " << hasKeyMask << " documents " << hasDocuments << " alibi " << hasAlibi << " extra "
-      << extraColumns;
+      << extraColumns << " index " << queryIndex.size();
   return out.str();
 }

@@ -42,10 +42,13 @@ public:
   ReferenceResults reference(const AttentionResults &forward) const;
   std::string name() const;
 
+  /// Where the queries stand among the keys; empty where they are as the descriptor says.
+  std::vector<int64_t> queryIndex;
   drover_attention d = {};
   Tensor query, key, value, gradient;
 
 private:
+  int64_t positionOf(int64_t query) const;
   bool takesPart(int64_t batch, int64_t head, int64_t query, int64_t key) const;
   double bias(int64_t batch, int64_t head, int64_t query, int64_t key) const;
   int64_t maskIndex(int64_t batch, int64_t head, int64_t query, int64_t key) const;

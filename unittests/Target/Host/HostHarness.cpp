@@ -6,6 +6,7 @@
 #include "drover/Dialect/Rt/IR/Rt.h"
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "drover/rt/thread_pool.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/TargetSelect.h"
@@ -20,7 +21,8 @@ using namespace drover::test;
 
 CompiledBodies::CompiledBodies(const std::string &text, const host::HostOptions &options) {
   DialectRegistry registry;
-  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, rt::RtDialect, tfm::TfmDialect>();
+  registry.insert<arith::ArithDialect, func::FuncDialect, math::MathDialect, rt::RtDialect, shard::ShardDialect,
+                  tfm::TfmDialect>();
   context = std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
   ScopedDiagnosticHandler handler(context.get(), [&](Diagnostic &diagnostic) {
     messages += diagnostic.str() + "\n";
@@ -53,6 +55,8 @@ CompiledBodies::CompiledBodies(const std::string &text, const host::HostOptions 
   define("drover_rt_attention", &drover_rt_attention);
   define("drover_rt_attention_grad", &drover_rt_attention_grad);
   define("drover_rt_embedding_grad", &drover_rt_embedding_grad);
+  define("drover_rt_collective_start", &drover_rt_collective_start);
+  define("drover_rt_collective_wait", &drover_rt_collective_wait);
   llvm::cantFail(loaded->getMainJITDylib().define(llvm::orc::absoluteSymbols(symbols)));
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(StringRef(object->data(), object->size()), "bodies");
   if (llvm::Error error = loaded->addObjectFile(std::move(buffer))) {
@@ -114,6 +118,7 @@ static Tensor emptyLike(Type type, int64_t size) {
 }
 
 std::vector<Tensor> CompiledBodies::run(StringRef name, ArrayRef<Tensor> arguments, const Run &run) {
+  std::unique_lock<std::mutex> lock(reading);
   func::FuncOp body = original(name);
   std::vector<std::unique_ptr<Buffer>> buffers;
   std::vector<void *> operands;
@@ -138,8 +143,10 @@ std::vector<Tensor> CompiledBodies::run(StringRef name, ArrayRef<Tensor> argumen
   }
   Buffer workspace(workspaceBytes(name));
   drover_pool pool(run.threads);
-  drover_call call = {&pool, run.size, run.accumulate, 0, nullptr, nullptr};
-  function(name)(operands.data(), workspace.data(), &call);
+  drover_call call = {&pool, run.size, run.accumulate, 0, run.coordinates.data(), run.communicators};
+  drover_body_fn compiled = function(name);
+  lock.unlock();
+  compiled(operands.data(), workspace.data(), &call);
   std::vector<Tensor> values;
   for (auto &[tensor, operand] : results) {
     size_t bytes = tensor.size() * byteWidth(tensor.kind);
@@ -178,7 +185,7 @@ std::vector<Tensor> test::randomArguments(func::FuncOp function, uint64_t seed, 
   return arguments;
 }
 
-static void expectClose(const Tensor &got, const Tensor &want, Tolerance tolerance, unsigned result) {
+void test::expectClose(const Tensor &got, const Tensor &want, Tolerance tolerance, unsigned result) {
   ASSERT_EQ(got.size(), want.size());
   double largest = 0.0;
   for (int64_t i = 0; i < want.size(); ++i)
@@ -203,17 +210,29 @@ static void expectClose(const Tensor &got, const Tensor &want, Tolerance toleran
                   << want.asDouble(worst) << " (largest " << largest << ")";
 }
 
+InterpreterOptions test::interpreterAt(const Coordinates &coordinates) {
+  InterpreterOptions options;
+  for (auto [axis, name] : {std::pair(DROVER_AXIS_TP, "tp"),
+                            {DROVER_AXIS_CP, "cp"},
+                            {DROVER_AXIS_DP, "dp"},
+                            {DROVER_AXIS_KV, "kv"},
+                            {DROVER_AXIS_REPLICA, "replica"}})
+    options.coordinates[name] = coordinates[axis];
+  return options;
+}
+
 static bool sameBits(const Tensor &a, const Tensor &b) { return encode(a) == encode(b); }
 
-void test::expectMatches(const std::string &text, Tolerance tolerance, int64_t size, StringRef name, int accumulate) {
+void test::expectMatches(const std::string &text, Tolerance tolerance, int64_t size, StringRef name, int accumulate,
+                         const Coordinates &coordinates) {
   CompiledBodies bodies(text);
   ASSERT_TRUE(bodies.ok()) << bodies.diagnostics();
   func::FuncOp body = bodies.original(name);
   ASSERT_TRUE(body);
   std::vector<Tensor> arguments = randomArguments(body, 7, size);
-  std::vector<Tensor> one = bodies.run(name, arguments, {1, accumulate, size});
+  std::vector<Tensor> one = bodies.run(name, arguments, {1, accumulate, size, coordinates});
   for (int threads : {2, 3}) {
-    std::vector<Tensor> other = bodies.run(name, arguments, {threads, accumulate, size});
+    std::vector<Tensor> other = bodies.run(name, arguments, {threads, accumulate, size, coordinates});
     for (size_t i = 0; i < one.size(); ++i)
       EXPECT_TRUE(sameBits(one[i], other[i])) << "result " << i << " depends on the number of threads";
   }
@@ -224,7 +243,7 @@ void test::expectMatches(const std::string &text, Tolerance tolerance, int64_t s
           value = 0.0;
   SmallVector<Tensor> want;
   std::string reason;
-  ASSERT_TRUE(succeeded(interpret(body, arguments, want, {}, &reason))) << reason;
+  ASSERT_TRUE(succeeded(interpret(body, arguments, want, interpreterAt(coordinates), &reason))) << reason;
   ASSERT_EQ(one.size(), want.size());
   for (size_t i = 0; i < one.size(); ++i)
     expectClose(one[i], want[i], tolerance, i);

@@ -10,7 +10,9 @@
 #include "drover/rt/abi.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <array>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,10 +22,15 @@ class LLJIT;
 
 namespace drover::test {
 
+/// A rank's place, by drover_axis.
+using Coordinates = std::array<int32_t, DROVER_NUM_AXES>;
+
 struct Run {
   int threads = 1;
   int accumulate = 1;
   int64_t size = 0; // of a flat body
+  Coordinates coordinates = {};
+  drover_communicators *communicators = nullptr;
 };
 
 /// A module of bodies, compiled to object code and loaded into this process.
@@ -39,7 +46,7 @@ public:
   mlir::func::FuncOp original(llvm::StringRef name);
   int64_t workspaceBytes(llvm::StringRef name);
   drover_body_fn function(llvm::StringRef name);
-  /// Results in order; those in place too.
+  /// Results in order; those in place too. Ranks may run at the same time.
   std::vector<Tensor> run(llvm::StringRef name, llvm::ArrayRef<Tensor> arguments, const Run &run);
 
 private:
@@ -47,6 +54,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> source, lowered;
   std::unique_ptr<llvm::orc::LLJIT> jit;
   std::string messages;
+  std::mutex reading; // of the modules: the context knows one thread
 };
 
 /// Random arguments of a function: floats normal, integers in the range of the argument's attribute
@@ -59,10 +67,15 @@ struct Tolerance {
 inline constexpr Tolerance kF32{1e-5, 2e-6};
 inline constexpr Tolerance kBF16{8e-3, 8e-3};
 
+void expectClose(const Tensor &got, const Tensor &want, Tolerance tolerance, unsigned result);
+
 /// Compiles `text`, runs body `name` with 1, 2 and 3 threads, which must agree bitwise, and compares with the
 /// interpreter.
 void expectMatches(const std::string &text, Tolerance tolerance = kF32, int64_t size = 0, llvm::StringRef name = "body",
-                   int accumulate = 1);
+                   int accumulate = 1, const Coordinates &coordinates = {});
+
+/// What the interpreter is to know of a rank's place.
+InterpreterOptions interpreterAt(const Coordinates &coordinates);
 
 } // namespace drover::test
 

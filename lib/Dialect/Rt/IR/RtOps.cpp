@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Dialect/Rt/IR/Rt.h"
+#include "drover/rt/abi.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 
@@ -19,6 +20,21 @@ SmallVector<int64_t> drover::rt::stridesOf(Value buffer) {
   assert(succeeded(ok) && "expects a strided memref");
   (void)ok;
   return strides;
+}
+
+DictionaryAttr drover::rt::describeCollective(CollectiveStartOp op) {
+  Builder builder(op.getContext());
+  Type element = cast<MemRefType>(op.getIn().getType()).getElementType();
+  MemRefType in = cast<MemRefType>(op.getIn().getType()), out = cast<MemRefType>(op.getOut().getType());
+  int64_t bytes = std::max(in.getNumElements(), out.getNumElements()) *
+                  static_cast<int64_t>(llvm::divideCeil(element.getIntOrFloatBitWidth(), 8));
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr("communicator", builder.getI64IntegerAttr(static_cast<int64_t>(op.getCommunicator()))),
+       builder.getNamedAttr("kind", builder.getStringAttr(stringifyCollectiveKind(op.getKind()))),
+       builder.getNamedAttr("dtype", TypeAttr::get(element)),
+       builder.getNamedAttr("bytes", builder.getI64IntegerAttr(bytes)),
+       builder.getNamedAttr(
+           "reduction", builder.getI64IntegerAttr(op.getReduction() ? static_cast<int64_t>(*op.getReduction()) : -1))});
 }
 
 static MemRefType typeOf(Value buffer) { return cast<MemRefType>(buffer.getType()); }
@@ -106,11 +122,19 @@ static LogicalResult verifyLogSumExp(Operation *op, Value buffer) {
   return success();
 }
 
+static LogicalResult verifyQueryIndex(Operation *op, Value buffer) {
+  if (buffer && !typeOf(buffer).getLayout().isIdentity()) // C3
+    return op->emitOpError("expects query_index to be contiguous, not ") << buffer.getType();
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   for (auto [buffer, name] :
        {std::pair(getQuery(), "query"), {getKey(), "key"}, {getValue(), "value"}, {getResult(), "result"}})
     if (failed(verifyRows(*this, buffer, name)))
       return failure();
+  if (failed(verifyQueryIndex(*this, getQueryIndex())))
+    return failure();
   return verifyLogSumExp(*this, getLogSumExp());
 }
 
@@ -125,6 +149,8 @@ LogicalResult AttentionGradOp::verify() {
                               {getValueGrad(), "value_grad"}})
     if (failed(verifyRows(*this, buffer, name)))
       return failure();
+  if (failed(verifyQueryIndex(*this, getQueryIndex())))
+    return failure();
   return verifyLogSumExp(*this, getLogSumExp());
 }
 
@@ -138,5 +164,60 @@ LogicalResult EmbeddingGradOp::verify() {
       return emitOpError("expects ") << name << " to be contiguous, not " << buffer.getType();
   if (ids.getDimSize(0) != gradient.getDimSize(0) || gradient.getDimSize(1) != table.getDimSize(1)) // C2
     return emitOpError("expects sizes that agree, not ") << ids << ", " << gradient << " and " << table;
+  if (getOffset() && typeOf(getOffset()).getDimSize(0) != 1) // C3
+    return emitOpError("expects an offset of one element, not ") << getOffset().getType();
   return verifyComputeType(*this, getGradient(), "gradient");
 }
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifySlot(Operation *op, int32_t slot) {
+  if (slot < 0 || slot >= DROVER_MAX_IN_FLIGHT)
+    return op->emitOpError("expects a slot from 0 to ") << DROVER_MAX_IN_FLIGHT - 1 << ", not " << slot;
+  return success();
+}
+
+/// C1: contiguous from the start of the view on.
+static LogicalResult verifyContiguous(Operation *op, Value buffer, StringRef name) {
+  MemRefType type = typeOf(buffer);
+  if (!type.hasStaticShape())
+    return op->emitOpError("expects ") << name << " to have a static shape, not " << type;
+  int64_t expected = 1;
+  SmallVector<int64_t> strides = stridesOf(buffer);
+  for (size_t i = strides.size(); i-- > 0; expected *= type.getDimSize(i))
+    if (type.getDimSize(i) != 1 && strides[i] != expected)
+      return op->emitOpError("expects ") << name << " to be contiguous, not " << type;
+  return success();
+}
+
+LogicalResult CollectiveStartOp::verify() {
+  MemRefType in = typeOf(getIn()), out = typeOf(getOut());
+  if (failed(verifyContiguous(*this, getIn(), "in")) || failed(verifyContiguous(*this, getOut(), "out")))
+    return failure();
+  Type element = in.getElementType();
+  if (element != out.getElementType())
+    return emitOpError("expects buffers of one element type, not ") << element << " and " << out.getElementType();
+  bool gather = getKind() == CollectiveKind::AllGather, scatter = getKind() == CollectiveKind::ReduceScatter;
+  if (!gather && !element.isF32() && !element.isBF16() && !element.isF64() && !element.isInteger(64))
+    return emitOpError("expects a reduction of f32, bf16, f64 or i64, not ") << element;
+  if (failed(verifySlot(*this, getSlot()))) // C2
+    return failure();
+  int64_t ranks = getRanks(), outer = getOuter(), local = getLocal(), inner = getInner(); // C3
+  if (ranks <= 0 || outer <= 0 || local <= 0 || inner <= 0)
+    return emitOpError("expects positive sizes, not ")
+           << ranks << " ranks of " << outer << " x " << local << " x " << inner;
+  int64_t part = outer * local * inner, wantIn = scatter ? part * ranks : part, wantOut = gather ? part * ranks : part;
+  if (in.getNumElements() != wantIn || out.getNumElements() != wantOut)
+    return emitOpError("expects buffers of ") << wantIn << " and " << wantOut << " elements, not "
+                                              << in.getNumElements() << " and " << out.getNumElements();
+  if (gather == getReduction().has_value() || (gather && getOp() != Reduction::Sum)) // C4
+    return emitOpError(gather ? "expects no reduction" : "expects the id of the reduction");
+  if (getTwoChunk() && (local % 2 || (!gather && !scatter))) // C5
+    return emitOpError("expects two_chunk on an even part of an all_gather or a reduce_scatter, not on ")
+           << local << " of " << stringifyCollectiveKind(getKind());
+  return success();
+}
+
+LogicalResult CollectiveWaitOp::verify() { return verifySlot(*this, getSlot()); }

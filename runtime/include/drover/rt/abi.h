@@ -156,7 +156,8 @@ void drover_rt_matmul(const drover_call *call, const drover_matmul *desc, const 
 
 /* Attention over [batch, length, heads * head_size] tensors; row strides in elements, so that a slice
  * of a packed projection is read in place. Semantics: `tfm.attention` (docs/tfm.md). Null pointers
- * where a mask is absent. mask strides are in elements, 0 where broadcast. */
+ * where a mask is absent. mask strides are in elements, 0 where broadcast. `documents` has an id a key. `query_index`,
+ * where it is not null, has the place of each query in the keys' sequence, in any order. */
 typedef struct drover_attention {
   int32_t dtype; /* of query, key, value, result, gradient */
   int32_t dtype_kv_grad;
@@ -182,17 +183,18 @@ static inline int64_t drover_attention_workspace(const drover_attention *desc) {
   return floats * (int64_t)sizeof(float);
 }
 void drover_rt_attention(const drover_call *call, const drover_attention *desc, const void *query, const void *key,
-                         const void *value, const void *mask, const void *key_mask, const void *documents, void *result,
-                         void *log_sum_exp, void *workspace);
+                         const void *value, const void *mask, const void *key_mask, const void *documents,
+                         const int64_t *query_index, void *result, void *log_sum_exp, void *workspace);
 void drover_rt_attention_grad(const drover_call *call, const drover_attention *desc, const void *query, const void *key,
                               const void *value, const void *result, const void *log_sum_exp, const void *gradient,
-                              const void *mask, const void *key_mask, const void *documents, void *query_grad,
-                              void *key_grad, void *value_grad, void *workspace);
+                              const void *mask, const void *key_mask, const void *documents, const int64_t *query_index,
+                              void *query_grad, void *key_grad, void *value_grad, void *workspace);
 
-/* table_grad[v, :] (store) the sum in position order of gradient[p, :] with ids[p] = v; f32 result. */
+/* table_grad[v, :] (store) the sum in position order of gradient[p, :] with ids[p] = v; f32 result. Where `offset` is
+ * not null the table is rows *offset, .. of a longer one: ids[p] - *offset = v, and ids of other rows are skipped. */
 void drover_rt_embedding_grad(const drover_call *call, const void *ids, int32_t ids_dtype, int64_t positions,
-                              const void *gradient, int32_t gradient_dtype, int64_t width, int64_t rows,
-                              float *table_grad, int32_t store);
+                              const int64_t *offset, const void *gradient, int32_t gradient_dtype, int64_t width,
+                              int64_t rows, float *table_grad, int32_t store);
 
 /* Collectives of a body (docs/communication.md). */
 enum drover_collective_kind { DROVER_ALL_GATHER = 0, DROVER_REDUCE_SCATTER = 1, DROVER_ALL_REDUCE = 2 };

@@ -153,7 +153,7 @@ func.func @c6_key_mask_of_another_batch(%q: tensor<2x3x12xf32>, %k: tensor<2x5x6
 // -----
 
 func.func @c7_documents_with_more_keys(%q: tensor<2x3x12xf32>, %k: tensor<2x5x6xf32>, %v: tensor<2x5x4xf32>, %d: tensor<2x3xi32>) {
-  // expected-error@+1 {{expects documents of shape [2x3] and as many keys as queries, not [2x3]}}
+  // expected-error@+1 {{expects documents of shape [2x5] and as many keys as queries, not [2x3]}}
   %0, %1 = tfm.attention %q, %k, %v documents %d {num_heads = 4 : i64, num_kv_heads = 2 : i64, scale = 0.5 : f64} : (tensor<2x3x12xf32>, tensor<2x5x6xf32>, tensor<2x5x4xf32>, tensor<2x3xi32>) -> (tensor<2x3x8xf32>, tensor<2x4x3xf32>)
   return
 }

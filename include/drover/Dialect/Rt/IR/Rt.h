@@ -26,6 +26,10 @@
 namespace drover::rt {
 /// Strides in elements of a static strided memref.
 llvm::SmallVector<int64_t> stridesOf(mlir::Value buffer);
+
+/// What the step program's metadata say of a collective (docs/step-program.md): communicator, kind, dtype, the bytes of
+/// the whole (of all ranks' parts), and the id of the reduction, -1 for a gather.
+mlir::DictionaryAttr describeCollective(CollectiveStartOp op);
 } // namespace drover::rt
 
 #endif // DROVER_DIALECT_RT_IR_RT_H

@@ -28,6 +28,9 @@ def Rt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kWorkspaceAttr = "drover.workspace_bytes";
     static constexpr ::llvm::StringLiteral kFlopsAttr = "drover.flops";
     static constexpr ::llvm::StringLiteral kBytesAttr = "drover.bytes";
+    /// Function attribute: the collectives of a body in the order in which they start, as `describeCollective` has them;
+    /// absent where there are none.
+    static constexpr ::llvm::StringLiteral kCollectivesAttr = "drover.collectives";
   }];
 }
 
@@ -53,6 +56,42 @@ def Rt_Causal : I32EnumAttr<"Causal", "alignment of a causal mask", [
   let cppNamespace = "::drover::rt";
 }
 
+def Rt_Axis : I32EnumAttr<"Axis", "axis of the grid of ranks", [
+    I32EnumAttrCase<"Tp", 0, "tp">,
+    I32EnumAttrCase<"Cp", 1, "cp">,
+    I32EnumAttrCase<"Pp", 2, "pp">,
+    I32EnumAttrCase<"Dp", 3, "dp">,
+    I32EnumAttrCase<"Kv", 4, "kv">,
+    I32EnumAttrCase<"Replica", 5, "replica">
+  ]> {
+  let cppNamespace = "::drover::rt";
+}
+
+// The groups over which bodies communicate (docs/step-program.md, Communicators).
+def Rt_Communicator : I32EnumAttr<"Communicator", "group of ranks", [
+    I32EnumAttrCase<"Tp", 1, "tp">,
+    I32EnumAttrCase<"Kv", 2, "kv">,
+    I32EnumAttrCase<"Replica", 3, "replica">,
+    I32EnumAttrCase<"Cp", 4, "cp">
+  ]> {
+  let cppNamespace = "::drover::rt";
+}
+
+def Rt_CollectiveKind : I32EnumAttr<"CollectiveKind", "collective", [
+    I32EnumAttrCase<"AllGather", 0, "all_gather">,
+    I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
+    I32EnumAttrCase<"AllReduce", 2, "all_reduce">
+  ]> {
+  let cppNamespace = "::drover::rt";
+}
+
+def Rt_Reduction : I32EnumAttr<"Reduction", "reduction", [
+    I32EnumAttrCase<"Sum", 0, "sum">,
+    I32EnumAttrCase<"Max", 1, "max">
+  ]> {
+  let cppNamespace = "::drover::rt";
+}
+
 class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<Rt_Dialect, mnemonic, traits>;
 
 // Memory is read and written through pointers that the runtime gets: conservative effects.
@@ -63,6 +102,7 @@ class Rt_RuntimeOp<string mnemonic, list<Trait> traits = []>
 
 def Rt_FloatBuffer : StridedMemRefOf<[F32, BF16, F16, F64]>;
 def Rt_IdBuffer : StridedMemRefOf<[I32, I64]>;
+def Rt_IndexBuffer : MemRefRankOf<[I64], [1]>;
 def Rt_Workspace : MemRefRankOf<[I8], [1]>;
 
 def Rt_CallSizeOp : Rt_Op<"call_size", [Pure]> {
@@ -99,6 +139,24 @@ def Rt_CallAccumulatesOp : Rt_Op<"call_accumulates", [Pure]> {
   let arguments = (ins Rt_CallType:$call);
   let results = (outs I1:$accumulates);
   let assemblyFormat = "$call attr-dict";
+}
+
+def Rt_CoordinateOp : Rt_Op<"coordinate", [Pure]> {
+  let summary = "the rank's coordinate on an axis of the grid";
+  let description = [{
+    An element of `drover_call.coordinates`.
+
+    Example:
+    ```mlir
+    func.func private @f(%call: !rt.call) -> i64 {
+      %0 = rt.coordinate %call tp
+      return %0 : i64
+    }
+    ```
+  }];
+  let arguments = (ins Rt_CallType:$call, Rt_Axis:$axis);
+  let results = (outs I64:$coordinate);
+  let assemblyFormat = "$call $axis attr-dict";
 }
 
 def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
@@ -159,7 +217,7 @@ def Rt_MatmulOp : Rt_RuntimeOp<"matmul"> {
 
 class Rt_AttentionBase<string mnemonic> : Rt_RuntimeOp<mnemonic, [AttrSizedOperandSegments]> {
   dag masks = (ins Optional<AnyStridedMemRef>:$mask, Optional<AnyStridedMemRef>:$key_mask,
-                   Optional<Rt_IdBuffer>:$documents);
+                   Optional<Rt_IdBuffer>:$documents, Optional<Rt_IndexBuffer>:$query_index);
   dag settings = (ins I64Attr:$num_heads, I64Attr:$num_kv_heads, F64Attr:$scale, Rt_Causal:$causal,
                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$softcap,
                       OptionalAttr<DenseF32ArrayAttr>:$alibi_slopes);
@@ -174,6 +232,7 @@ def Rt_AttentionOp : Rt_AttentionBase<"attention"> {
     C1: query, key, value and result have rank 3, one element type (f32 or bf16), a unit stride in the
         last dimension, and a batch stride that is the length times the row stride.
     C2: log_sum_exp is contiguous f32.
+    C3: query_index is contiguous.
 
     Example:
     ```mlir
@@ -190,7 +249,8 @@ def Rt_AttentionOp : Rt_AttentionBase<"attention"> {
                        (ins Rt_FloatBuffer:$result, Rt_FloatBuffer:$log_sum_exp, Rt_Workspace:$workspace), settings);
   let assemblyFormat = [{
     $call $query `,` $key `,` $value (`mask` $mask^ `:` type($mask))? (`key_mask` $key_mask^ `:` type($key_mask))?
-    (`documents` $documents^ `:` type($documents))? `into` $result `,` $log_sum_exp `workspace` $workspace attr-dict
+    (`documents` $documents^ `:` type($documents))? (`query_index` $query_index^ `:` type($query_index))?
+    `into` $result `,` $log_sum_exp `workspace` $workspace attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($result) `,` type($log_sum_exp) `,` type($workspace)
   }];
 }
@@ -221,7 +281,7 @@ def Rt_AttentionGradOp : Rt_AttentionBase<"attention_grad"> {
   let assemblyFormat = [{
     $call $query `,` $key `,` $value `,` $result `,` $log_sum_exp `,` $gradient (`mask` $mask^ `:` type($mask))?
     (`key_mask` $key_mask^ `:` type($key_mask))? (`documents` $documents^ `:` type($documents))?
-    `into` $query_grad `,` $key_grad `,` $value_grad `workspace` $workspace attr-dict
+    (`query_index` $query_index^ `:` type($query_index))? `into` $query_grad `,` $key_grad `,` $value_grad `workspace` $workspace attr-dict
     `:` type($query) `,` type($key) `,` type($value) `,` type($result) `,` type($log_sum_exp) `,` type($gradient)
     `,` type($query_grad) `,` type($key_grad) `,` type($value_grad) `,` type($workspace)
   }];
@@ -231,10 +291,11 @@ def Rt_EmbeddingGradOp : Rt_RuntimeOp<"embedding_grad"> {
   let summary = "gradient of an embedding table by the runtime";
   let description = [{
     `drover_rt_embedding_grad`: table[v, :] (store) the sum in position order of gradient[p, :] with
-    ids[p] = v.
+    ids[p] = v. With `offset`, an element, the table is a part of a longer one: ids[p] - offset = v.
 
     C1: ids has rank 1, gradient and table rank 2; all are contiguous; table is f32.
     C2: the sizes agree.
+    C3: offset has one element.
 
     Example:
     ```mlir
@@ -244,11 +305,66 @@ def Rt_EmbeddingGradOp : Rt_RuntimeOp<"embedding_grad"> {
     }
     ```
   }];
-  let arguments = (ins Rt_CallType:$call, Rt_IdBuffer:$ids, Rt_FloatBuffer:$gradient, Rt_FloatBuffer:$table,
-                       Rt_Store:$store);
+  let arguments = (ins Rt_CallType:$call, Rt_IdBuffer:$ids, Rt_FloatBuffer:$gradient, Optional<Rt_IndexBuffer>:$offset,
+                       Rt_FloatBuffer:$table, Rt_Store:$store);
   let assemblyFormat = [{
-    $call $ids `,` $gradient `into` $table $store attr-dict `:` type($ids) `,` type($gradient) `,` type($table)
+    $call $ids `,` $gradient (`offset` $offset^ `:` type($offset))? `into` $table $store attr-dict
+    `:` type($ids) `,` type($gradient) `,` type($table)
   }];
+}
+
+def Rt_CollectiveStartOp : Rt_RuntimeOp<"collective_start"> {
+  let summary = "start a collective of a group of ranks";
+  let description = [{
+    `drover_rt_collective_start`: both buffers belong to the collective until the `rt.collective_wait` of its
+    slot. A buffer is [outer, dim, inner], dim being the dimension that is gathered or scattered, `local` a rank's
+    part of it; with `two_chunk` the part is chunks i and 2n-1-i, each local/2 long (docs/communication.md).
+    `reduction` is the id of the typed reduction that a sum or maximum discharges. `ranks` is the group's size.
+
+    C1: `in` and `out` are contiguous and have one element type, in a reduction f32, bf16, f64 or i64.
+    C2: `slot` is at least 0 and below 16 (DROVER_MAX_IN_FLIGHT).
+    C3: ranks, outer, local and inner are positive; `in` and `out` have outer * local * inner elements, times
+        `ranks` the `out` of all_gather and the `in` of reduce_scatter.
+    C4: `reduction` is given for all but all_gather, whose op is sum.
+    C5: with `two_chunk` local is even, and the kind is not all_reduce.
+
+    Example:
+    ```mlir
+    func.func private @f(%call: !rt.call, %x: memref<2x4x64xbf16>, %y: memref<2x16x64xbf16>) {
+      rt.collective_start %call all_gather tp slot 0 %x into %y {inner = 64 : i64, local = 4 : i64, outer = 2 : i64, ranks = 4 : i64}
+        : memref<2x4x64xbf16>, memref<2x16x64xbf16>
+      rt.collective_wait %call slot 0
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Rt_CallType:$call, Rt_CollectiveKind:$kind, Rt_Communicator:$communicator,
+                       DefaultValuedAttr<Rt_Reduction, "::drover::rt::Reduction::Sum">:$op, I32Attr:$slot,
+                       AnyStridedMemRef:$in, AnyStridedMemRef:$out,
+                       I64Attr:$ranks, I64Attr:$outer, I64Attr:$local, I64Attr:$inner, UnitAttr:$two_chunk,
+                       OptionalAttr<I32Attr>:$reduction);
+  let assemblyFormat = [{
+    $call $kind (`op` $op^)? $communicator `slot` $slot $in `into` $out attr-dict `:` type($in) `,` type($out)
+  }];
+}
+
+def Rt_CollectiveWaitOp : Rt_RuntimeOp<"collective_wait"> {
+  let summary = "wait for the collective of a slot";
+  let description = [{
+    `drover_rt_collective_wait`.
+
+    C1: `slot` is at least 0 and below 16 (DROVER_MAX_IN_FLIGHT).
+
+    Example:
+    ```mlir
+    func.func private @f(%call: !rt.call) {
+      rt.collective_wait %call slot 3
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Rt_CallType:$call, I32Attr:$slot);
+  let assemblyFormat = "$call `slot` $slot attr-dict";
 }
 
 #endif // DROVER_DIALECT_RT_IR_RTOPS
