@@ -32,6 +32,7 @@ private:
   mlir::LogicalResult outline();
   mlir::LogicalResult differentiate();
   mlir::LogicalResult updateBodies();
+  mlir::LogicalResult partition();
   mlir::LogicalResult schedule();
   // Phases of the machine, CompileToHost.cpp.
   mlir::LogicalResult lower();
@@ -59,7 +60,7 @@ private:
   schedule::StepProgram step;
   bool keepsFaults = false;
   std::vector<std::string> faults; // of the step program
-  std::string objectFile; // where `object` wrote
+  std::string objectFile;          // where `object` wrote
 };
 
 /// Links an object with the runtime to an executable. Located error with what was tried where that fails.

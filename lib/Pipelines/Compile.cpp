@@ -40,6 +40,8 @@ constexpr PhaseInfo kPhases[] = {
     // Body by body: its size follows distinct layers, not layers.
     {"differentiate", "derive the backward of each body and what is stashed", true},
     {"update-bodies", "add the bodies of the optimizer, the norm and the cast", true},
+    // After differentiation, so that no collective is ever differentiated.
+    {"partition", "cut bodies over tp, cp and dp, insert the collectives and prove them", false},
     // Before lowering, which erases the calls that the schedule is read off.
     {"schedule", "cut into chunks, order the work, place every slot in the arena", false},
     {"lower", "bodies to kernels and library calls in the LLVM dialect, with the step program as data", false},
@@ -69,10 +71,10 @@ StringRef lastPhase(Emit emit) {
 llvm::ArrayRef<PhaseInfo> compilePhases() { return kPhases; }
 
 LogicalResult (Compilation::*const Compilation::kPhaseMethods[])() = {
-    &Compilation::importPhase,  &Compilation::bindInputs,   &Compilation::raise,   &Compilation::specialize,
-    &Compilation::attachLoss,   &Compilation::computeDtype, &Compilation::outline, &Compilation::differentiate,
-    &Compilation::updateBodies, &Compilation::schedule,     &Compilation::lower,   &Compilation::object,
-    &Compilation::link};
+    &Compilation::importPhase,  &Compilation::bindInputs,   &Compilation::raise,    &Compilation::specialize,
+    &Compilation::attachLoss,   &Compilation::computeDtype, &Compilation::outline,  &Compilation::differentiate,
+    &Compilation::updateBodies, &Compilation::partition,    &Compilation::schedule, &Compilation::lower,
+    &Compilation::object,       &Compilation::link};
 
 LogicalResult Compilation::run() {
   static_assert(std::size(kPhases) == std::size(kPhaseMethods), "one method a phase");
@@ -257,6 +259,22 @@ LogicalResult Compilation::updateBodies() {
   update.optimizer = plan.optimizer;
   update.dtype = plan.computeType;
   return runPasses([&](OpPassManager &manager) { manager.addPass(tfm::createTfmAddUpdateBodies(update)); });
+}
+
+LogicalResult Compilation::partition() {
+  // Over PP and DP alone a rank's bodies are those of one rank.
+  if (plan.tp == 1 && plan.cp == 1)
+    return success();
+  tfm::TfmPartitionOptions cut;
+  cut.tp = plan.tp;
+  cut.cp = plan.cp;
+  cut.dp = plan.dp;
+  return runPasses([&](OpPassManager &manager) {
+    manager.addPass(tfm::createTfmPartition(cut));
+    manager.addNestedPass<func::FuncOp>(tfm::createTfmSimplifyCollectives());
+    manager.addPass(tfm::createTfmVerifyDistributions());
+    manager.addPass(tfm::createTfmVerifyMicrobatch());
+  });
 }
 
 LogicalResult Compilation::schedule() {

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
 #include "drover/Dialect/Rt/IR/Rt.h"
+#include "drover/Dialect/Tfm/Transforms/Passes.h"
 #include "drover/Schedule/BuildStepProgram.h"
 #include "drover/Schedule/Serialize.h"
 #include "drover/Target/Host/Host.h"
@@ -40,7 +41,11 @@ static std::vector<schedule::BodyCollective> collectivesOf(Operation *function) 
 LogicalResult Compilation::lower() {
   host::HostOptions hostOptions;
   hostOptions.cpu = options.hostCpu;
-  if (failed(runPasses([&](OpPassManager &manager) { host::buildHostLoweringPipeline(manager, hostOptions); })))
+  if (failed(runPasses([&](OpPassManager &manager) {
+        // The schedule has read the distributions; kernels see shapes only.
+        manager.addPass(tfm::createTfmEraseDistributions());
+        host::buildHostLoweringPipeline(manager, hostOptions);
+      })))
     return failure();
   std::vector<std::string> names;
   for (schedule::Body &body : step.bodies) {

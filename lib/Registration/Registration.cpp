@@ -7,6 +7,7 @@
 #include "drover/Conversion/TfmToRt/TfmToRt.h"
 #include "drover/Dialect/Rt/IR/Rt.h"
 #include "drover/Dialect/Tfm/IR/Gradients.h"
+#include "drover/Dialect/Tfm/IR/Partition.h"
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
 #include "drover/Target/Host/Host.h"
@@ -20,6 +21,7 @@ void drover::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<rt::RtDialect>();
   registry.insert<tfm::TfmDialect>();
   tfm::registerUpstreamGradients(registry);
+  tfm::registerUpstreamPartitionRules(registry);
 }
 
 void drover::registerAllPasses() {

@@ -103,7 +103,10 @@ LogicalResult verifyArguments(func::FuncOp microbatch, llvm::StringMap<unsigned>
     Type type = microbatch.getArgumentTypes()[entry.getValue()];
     if (found == parameters.end())
       return microbatch.emitError("has an accumulator for '") << entry.getKey() << "', which is no parameter";
-    if (Type expected = wideType(microbatch.getArgumentTypes()[found->second]); type != expected)
+    // Encodings differ: an accumulator's says what is still to be reduced (tfm-verify-distributions).
+    auto expected = cast<RankedTensorType>(wideType(microbatch.getArgumentTypes()[found->second]));
+    auto actual = cast<RankedTensorType>(type);
+    if (actual.getShape() != expected.getShape() || actual.getElementType() != expected.getElementType())
       return microbatch.emitError("expects the accumulator of '")
              << entry.getKey() << "' to be " << expected << ", not " << type;
   }

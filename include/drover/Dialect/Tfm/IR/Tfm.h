@@ -5,6 +5,7 @@
 #ifndef DROVER_DIALECT_TFM_IR_TFM_H
 #define DROVER_DIALECT_TFM_IR_TFM_H
 
+#include "drover/Dialect/Tfm/IR/Axis.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -13,6 +14,7 @@
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/TensorEncoding.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "drover/Dialect/Tfm/IR/TfmDialect.h.inc"
@@ -33,12 +35,18 @@ enum class RecomputeClass {
   Elementwise, ///< --rebuild=act where it saves bytes: parts of an activation, residual adds
   Movement     ///< reshapes, slices, constants: only rebuild=auto
 };
+} // namespace drover::tfm
 
-/// One part of a dimension that is padded: `groups` groups of `valid` elements, each padded to `padded`, and groups of
-/// padding up to `total` (docs/distributions.md, Padding).
-struct PaddedSegment {
-  int64_t groups, valid, padded, total;
-};
+namespace drover::tfm {
+class Distribution;
+class LocalValues;
+struct FactorSignature;
+namespace detail {
+/// The default of PartitionOpInterface: the one rule on the op's factors.
+llvm::LogicalResult inferByFactors(mlir::Operation *op, llvm::ArrayRef<Distribution> operands,
+                                   llvm::ArrayRef<Distribution> hints, llvm::SmallVectorImpl<Distribution> &results,
+                                   std::string &reason);
+} // namespace detail
 } // namespace drover::tfm
 
 namespace drover::tfm::detail {

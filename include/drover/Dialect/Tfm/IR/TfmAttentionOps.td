@@ -35,7 +35,7 @@ def Tfm_RopeOp : Tfm_DifferentiableOp<"rope", [Tfm_Recompute]> {
   }];
 }
 
-def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegments, Tfm_Recompute]> {
+def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegments, Tfm_Recompute, Tfm_Localize]> {
   let summary = "scaled dot-product attention, grouped-query";
   let description = [{
     `query` is [B, S, num_heads * D], `key` [B, T, num_kv_heads * D], `value` [B, T, num_kv_heads * E].
@@ -87,7 +87,7 @@ def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegment
   }];
 }
 
-def Tfm_AttentionGradOp : Tfm_Op<"attention_grad", [AttrSizedOperandSegments]> {
+def Tfm_AttentionGradOp : Tfm_Op<"attention_grad", [AttrSizedOperandSegments, Tfm_Localize]> {
   let summary = "gradients of attention";
   let description = [{
     From the forward's operands, result and log_sum_exp, and the gradient of the result. The mask

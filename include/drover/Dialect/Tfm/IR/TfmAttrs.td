@@ -3,9 +3,10 @@
 
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
+include "mlir/IR/TensorEncoding.td"
 include "drover/Dialect/Tfm/IR/TfmDialect.td"
 
-class Tfm_Attr<string name, string mnemonicName> : AttrDef<Tfm_Dialect, name> {
+class Tfm_Attr<string name, string mnemonicName, list<Trait> traits = []> : AttrDef<Tfm_Dialect, name, traits> {
   let mnemonic = mnemonicName;
 }
 
@@ -85,6 +86,46 @@ def Tfm_RopeScalingAttr : Tfm_Attr<"RopeScaling", "rope_scaling"> {
     "int64_t":$original
   );
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Tfm_SegmentsAttr : Tfm_Attr<"Segments", "segments"> {
+  let summary = "the parts of a padded dimension";
+  let description = [{
+    A list of [groups, valid, padded, total]: `groups` groups of `valid` elements, each padded to
+    `padded`, and groups of padding up to `total`. A rank's part of the dimension is, segment after
+    segment, its contiguous share of total * padded elements (docs/distributions.md, Padding).
+
+    Example: `#tfm.segments<[257, 1, 1, 260]>`
+  }];
+  let parameters = (ins ArrayRefParameter<"::drover::tfm::PaddedSegment">:$segments);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Sizes of the whole dimension, without and with padding.
+    int64_t validSize() const;
+    int64_t paddedSize() const;
+    bool isPadded() const { return validSize() != paddedSize(); }
+    /// The segments in units of `unit` elements; null where it does not divide them.
+    SegmentsAttr scaledDown(int64_t unit) const;
+    SegmentsAttr scaledUp(int64_t unit) const;
+  }];
+}
+
+def Tfm_DistAttr : Tfm_Attr<"Dist", "dist", [
+    DeclareAttrInterfaceMethods<VerifiableTensorEncoding>
+  ]> {
+  let summary = "how the ranks of the grid hold a tensor";
+  let description = [{
+    Per axis sharded (`S` dimension, with `x2` in CP's two chunks), partial (`P`, the reduction and
+    the type it must be done in) or varying (`V`); an axis that is not named is replicated. `layout`
+    lists the dimensions that are padded or made of several parts (docs/distributions.md).
+
+    Example: `#tfm.dist<tp = S1, cp = S1x2>`, `#tfm.dist<tp = P sum bf16>`, `#tfm.dist<tp = S0, layout = {0 : [257, 1, 1, 260]}>`
+  }];
+  let parameters = (ins ArrayRefParameter<"::drover::tfm::AxisState">:$states,
+                        ArrayRefParameter<"::drover::tfm::DimLayout">:$layouts);
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 

@@ -52,6 +52,19 @@ def Tfm_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kAccumulatorAttr = "tfm.accumulator";
     /// Result attribute: index of the argument in whose memory the result lives.
     static constexpr ::llvm::StringLiteral kInplaceAttr = "tfm.inplace";
+    // Several ranks, docs/distributions.md.
+    /// Attribute of a collective (unit): the dimension is in CP's two chunks.
+    static constexpr ::llvm::StringLiteral kTwoChunkAttr = "tfm.two_chunk";
+    /// Attribute of a collective: the typed reduction that it discharges, unique in the module.
+    static constexpr ::llvm::StringLiteral kReductionAttr = "tfm.reduction";
+    /// Argument and result attribute of what had an encoding before `tfm-erase-distributions`.
+    static constexpr ::llvm::StringLiteral kDistributionAttr = "tfm.distribution";
+    /// Argument attribute: the model's shape of a parameter.
+    static constexpr ::llvm::StringLiteral kGlobalShapeAttr = "tfm.global_shape";
+    /// Argument attribute: padded or segmented dimensions, an array of {dim, segments}.
+    static constexpr ::llvm::StringLiteral kCutAttr = "tfm.cut";
+    /// Argument attribute: the dimension of an input of which a rank holds CP's two chunks.
+    static constexpr ::llvm::StringLiteral kCutDimAttr = "tfm.cut_dim";
     /// Attribute of a call: the layer it computes, counted from 0.
     static constexpr ::llvm::StringLiteral kLayerAttr = "tfm.layer";
   }];

@@ -77,4 +77,36 @@ def RecomputeOpInterface : OpInterface<"RecomputeOpInterface"> {
   ];
 }
 
+def PartitionOpInterface : OpInterface<"PartitionOpInterface"> {
+  let cppNamespace = "::drover::tfm";
+  let description = [{
+    The transfer rule of an op (docs/distributions.md): which distributions of operands it allows, and
+    what its results' are then. Most ops say their factors only. Upstream ops implement it by external
+    models.
+  }];
+  let methods = [
+    InterfaceMethod<[{
+        Which dimensions of operands and results belong together. Asked of ops on model shapes and on
+        local ones alike.
+      }], "void", "getFactors", (ins "::drover::tfm::FactorSignature &":$signature)>,
+    InterfaceMethod<[{
+        The results' distributions from the operands'. `hints` are those that the results have now, for
+        dimensions that the op creates. Fails with the reason why the op is not allowed on them.
+      }],
+      "::llvm::LogicalResult", "inferDistributions",
+      (ins "::llvm::ArrayRef<::drover::tfm::Distribution>":$operands,
+           "::llvm::ArrayRef<::drover::tfm::Distribution>":$hints,
+           "::llvm::SmallVectorImpl<::drover::tfm::Distribution> &":$results, "::std::string &":$reason),
+      /*methodBody=*/[{}], /*defaultImplementation=*/[{
+        return ::drover::tfm::detail::inferByFactors($_op, operands, hints, results, reason);
+      }]>,
+    InterfaceMethod<[{
+        Makes this op, a copy of `global` whose operands and results have local types, compute the local
+        part: numbers of heads, offsets of a slice, the rank's first row of a table.
+      }],
+      "void", "localize", (ins "::mlir::Operation *":$global, "::drover::tfm::LocalValues &":$values),
+      /*methodBody=*/[{}], /*defaultImplementation=*/[{ return; }]>
+  ];
+}
+
 #endif // DROVER_DIALECT_TFM_IR_TFMINTERFACES

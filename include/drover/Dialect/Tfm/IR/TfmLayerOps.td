@@ -5,7 +5,7 @@
 // Embedding
 //===----------------------------------------------------------------------===//
 
-def Tfm_EmbeddingOp : Tfm_DifferentiableOp<"embedding"> {
+def Tfm_EmbeddingOp : Tfm_DifferentiableOp<"embedding", [Tfm_Localize]> {
   let summary = "rows of a table by id";
   let description = [{
     result[.., :] = table[ids[..], :]. With `offset` the table is rows offset, offset + 1, .. of a
@@ -27,7 +27,7 @@ def Tfm_EmbeddingOp : Tfm_DifferentiableOp<"embedding"> {
   let assemblyFormat = "$ids `,` $table (`offset` $offset^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Tfm_EmbeddingGradOp : Tfm_Op<"embedding_grad"> {
+def Tfm_EmbeddingGradOp : Tfm_Op<"embedding_grad", [Tfm_Localize]> {
   let summary = "gradient of an embedding table";
   let description = [{
     result[v, :] = sum over the positions p with ids[p] = v of gradient[p, :], in position order, in f32.

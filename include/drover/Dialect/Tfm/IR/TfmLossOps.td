@@ -6,7 +6,7 @@
 // Where the vocabulary is sharded, `offset` is the first of a rank's columns, and columns v with
 // offset + v >= `vocabulary` are padding.
 
-def Tfm_LogitsMaxOp : Tfm_Op<"logits_max", [Tfm_Recompute]> {
+def Tfm_LogitsMaxOp : Tfm_Op<"logits_max", [Tfm_Recompute, Tfm_Localize]> {
   let summary = "row maximum of the logits";
   let description = [{
     maximum[b, s] = max over v of logits[b, s, v]. Columns of padding take no part; -inf where all
@@ -27,7 +27,7 @@ def Tfm_LogitsMaxOp : Tfm_Op<"logits_max", [Tfm_Recompute]> {
   let assemblyFormat = "$logits (`offset` $offset^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Tfm_LogitsSumOp : Tfm_Op<"logits_sum", [Tfm_Recompute]> {
+def Tfm_LogitsSumOp : Tfm_Op<"logits_sum", [Tfm_Recompute, Tfm_Localize]> {
   let summary = "row sum of exponentials and the label's logit";
   let description = [{
     sum[b, s] = sum over v of exp(logits[b, s, v] - maximum[b, s]); target[b, s] =
@@ -72,7 +72,7 @@ def Tfm_CrossEntropyOp : Tfm_Op<"cross_entropy", [Tfm_Recompute]> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Tfm_CrossEntropyGradOp : Tfm_Op<"cross_entropy_grad"> {
+def Tfm_CrossEntropyGradOp : Tfm_Op<"cross_entropy_grad", [Tfm_Localize]> {
   let summary = "gradient of the logits";
   let description = [{
     result[b, s, v] = seed * (exp(logits - maximum) / sum - [offset + v = label]) where the label

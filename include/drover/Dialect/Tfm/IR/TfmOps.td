@@ -7,12 +7,27 @@ include "drover/Dialect/Tfm/IR/TfmInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/BuiltinAttributeInterfaces.td"
 
+// How an op takes part in the partition: most only say their factors.
+def Tfm_Factors : DeclareOpInterfaceMethods<PartitionOpInterface, ["getFactors"]>;
+// Ops whose local form differs from the model's by more than its types.
+def Tfm_Localize : DeclareOpInterfaceMethods<PartitionOpInterface, ["getFactors", "localize"]>;
+// Ops that change the parts of a dimension.
+def Tfm_OwnRule : DeclareOpInterfaceMethods<PartitionOpInterface, ["getFactors", "inferDistributions", "localize"]>;
+
+class Tfm_PartitionTrait<list<Trait> traits> {
+  // The trait of an op that brings none of the two above.
+  list<Trait> added = !if(!foldl(0, traits, found, entry, !or(found, !eq(!cast<string>(entry), "Tfm_Localize"),
+                                                              !eq(!cast<string>(entry), "Tfm_OwnRule"))),
+                          [], [Tfm_Factors]);
+}
+
 // Every op is pure and infers its result shapes. Ops that carry gradients add DifferentiableOpInterface.
 class Tfm_Op<string mnemonic, list<Trait> traits = []>
     : Op<Tfm_Dialect, mnemonic,
          !listconcat([Pure,
                       DeclareOpInterfaceMethods<ShapeInferenceOpInterface>,
-                      DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>], traits)> {
+                      DeclareOpInterfaceMethods<CostOpInterface, ["getFlops"]>], traits,
+                     Tfm_PartitionTrait<traits>.added)> {
   let hasVerifier = 1;
 }
 

@@ -5,7 +5,7 @@
 // (docs/distributions.md). `axes` are axes of the nearest `tfm.grid` around the op, outermost first; a
 // rank's index over them is its coordinates read in that mixed radix.
 
-def Tfm_GlobalIndexOp : Tfm_Op<"global_index"> {
+def Tfm_GlobalIndexOp : Tfm_Op<"global_index", [Tfm_OwnRule]> {
   let summary = "the global index of each local element of a dimension";
   let description = [{
     A dimension is cut over the n ranks of `axes`; the result has the rank's elements of it, -1 where
@@ -41,7 +41,7 @@ def Tfm_GlobalIndexOp : Tfm_Op<"global_index"> {
   }];
 }
 
-def Tfm_ShardOffsetOp : Tfm_Op<"shard_offset"> {
+def Tfm_ShardOffsetOp : Tfm_Op<"shard_offset", [Tfm_OwnRule]> {
   let summary = "a rank's index over axes, times a size";
   let description = [{
     The first row of a rank's part of a dimension that is cut in parts of `size`: the `offset` of an

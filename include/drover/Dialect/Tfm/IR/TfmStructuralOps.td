@@ -63,7 +63,7 @@ def Tfm_BroadcastOp : Tfm_StructuralOp<"broadcast"> {
   let hasFolder = 1;
 }
 
-def Tfm_SliceOp : Tfm_StructuralOp<"slice"> {
+def Tfm_SliceOp : Tfm_StructuralOp<"slice", [Tfm_OwnRule]> {
   let summary = "a strided box of a tensor";
   let description = [{
     result[i..] = input[offsets[0] + i0 * strides[0], ..]. With symbolic sizes, `offset_map` gives the
@@ -86,7 +86,7 @@ def Tfm_SliceOp : Tfm_StructuralOp<"slice"> {
   let hasFolder = 1;
 }
 
-def Tfm_PadOp : Tfm_StructuralOp<"pad"> {
+def Tfm_PadOp : Tfm_StructuralOp<"pad", [Tfm_OwnRule]> {
   let summary = "a tensor inside a larger one of zeros, dilated by strides";
   let description = [{
     The adjoint of `tfm.slice`: result[offsets + i * strides] = input[i], 0 elsewhere.

@@ -7,6 +7,7 @@
 
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 
@@ -21,6 +22,10 @@ namespace drover::tfm {
 /// The raising passes in order, on every function: from an importer's structural form to the form that a
 /// person would write. Also `--tfm-raise`.
 void buildRaisePipeline(mlir::OpPassManager &manager);
+
+/// Holds every op of a partitioned module against its transfer rule (`tfm-verify-distributions`): one located error
+/// where one does not follow it.
+llvm::LogicalResult verifyDistributions(mlir::ModuleOp module);
 
 /// Registers the pipelines of this dialect.
 void registerTfmPipelines();

@@ -150,6 +150,55 @@ def TfmVerifyMicrobatch : Pass<"tfm-verify-microbatch", "mlir::ModuleOp"> {
   }];
 }
 
+def TfmPartition : Pass<"tfm-partition", "mlir::ModuleOp"> {
+  let summary = "cut bodies over tensor and context parallelism";
+  let description = [{
+    Bodies on one rank's part (docs/distributions.md): the calls of `@microbatch` in order, each callee
+    once per distributions of its arguments; in a body one pass over the ops, each of which asks for
+    the distributions of its operands. The residual stream and every row-wise tensor beside it are cut
+    by rows ([cp in two chunks, then tp]), parameters as their first use demands, the batch by dp.
+    Collectives are upstream `shard` ops; the module gets `tfm.grid` and `shard.grid @grid`.
+    Expects: the contract of `tfm-verify-microbatch`; sequence lengths that 2 * cp and tp divide.
+    Guarantees: what `tfm-verify-distributions` checks. With tp, cp and dp 1 nothing is changed.
+  }];
+  let options = [
+    Option<"tp", "tp", "int64_t", "1", "ranks of tensor parallelism">,
+    Option<"cp", "cp", "int64_t", "1", "ranks of context parallelism">,
+    Option<"dp", "dp", "int64_t", "1", "ranks of data parallelism: the batch of a body is one rank's">
+  ];
+  let dependentDialects = ["::drover::tfm::TfmDialect", "::mlir::arith::ArithDialect", "::mlir::shard::ShardDialect"];
+}
+
+def TfmSimplifyCollectives : Pass<"tfm-simplify-collectives", "mlir::func::FuncOp"> {
+  let summary = "remove collectives that undo or repeat others";
+  let description = [{
+    A gather of a slice and a slice of a gather become what was sliced or gathered, an all-reduce of
+    which each rank takes its slice a reduce-scatter, a reduce-scatter that is gathered at once an
+    all-reduce; a collective that was done on the same value is not done again.
+    Guarantees: no more collectives than before, and types that `tfm-verify-distributions` accepts.
+  }];
+  let dependentDialects = ["::mlir::shard::ShardDialect"];
+}
+
+def TfmVerifyDistributions : Pass<"tfm-verify-distributions", "mlir::ModuleOp"> {
+  let summary = "hold every op against its transfer rule";
+  let description = [{
+    In a module with `tfm.grid`: the results of each op have the distributions that its rule derives
+    from its operands' (`PartitionOpInterface`), calls and returns pass equal types, every reduction
+    has an id of its own, accumulators are cut as their parameters are, and nothing but the loss leaves
+    `@microbatch` unreduced. A collective that is missing, doubled, on another axis or in another type
+    is an error here.
+  }];
+}
+
+def TfmEraseDistributions : Pass<"tfm-erase-distributions", "mlir::ModuleOp"> {
+  let summary = "drop the encodings of tensor types";
+  let description = [{
+    After the last verification. Collectives keep axes, kind, pattern and id; arguments and results of
+    `@microbatch` keep their distribution as the attribute `tfm.distribution`.
+  }];
+}
+
 def TfmCanonicalOrder : Pass<"tfm-canonical-order", "mlir::func::FuncOp"> {
   let summary = "order operations and parameters by use";
   let description = [{

@@ -1,0 +1,240 @@
+// RUN: %drover-opt %s -split-input-file -verify-diagnostics --tfm-verify-distributions
+
+// A linear that is sharded on the contraction is partial until somebody sums.
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @lost_reduction(%x: tensor<1x4x2xf32, #tfm.dist<tp = S2>>, %w: tensor<4x2xf32, #tfm.dist<tp = S1>>) -> tensor<1x4x4xf32> {
+  // expected-error@+1 {{'tfm.linear' op has result 0 on R, accepted is tp=P sum f32}}
+  %y = tfm.linear %x, %w : (tensor<1x4x2xf32, #tfm.dist<tp = S2>>, tensor<4x2xf32, #tfm.dist<tp = S1>>) -> tensor<1x4x4xf32>
+  return %y : tensor<1x4x4xf32>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @partial_and_replicated(%x: tensor<4x4xf32, #tfm.dist<tp = P sum f32>>, %b: tensor<4xf32>) -> tensor<4x4xf32, #tfm.dist<tp = P sum f32>> {
+  // expected-error@+3 {{'tfm.bias_add' op operand 0 is P sum f32 over tp, and the op is not linear in it}}
+  // expected-note@+2 {{operand 0 is tp=P sum f32}}
+  // expected-note@+1 {{operand 1 is R}}
+  %y = tfm.bias_add %x, %b : (tensor<4x4xf32, #tfm.dist<tp = P sum f32>>, tensor<4xf32>) -> tensor<4x4xf32, #tfm.dist<tp = P sum f32>>
+  return %y : tensor<4x4xf32, #tfm.dist<tp = P sum f32>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @rounding(%x: tensor<4xf32, #tfm.dist<tp = P sum f32>>) -> tensor<4xbf16, #tfm.dist<tp = P sum f32>> {
+  // expected-error@+2 {{'arith.truncf' op rounds to bf16 what is still to be reduced in f32 over tp}}
+  // expected-note@+1 {{operand 0 is tp=P sum f32}}
+  %y = arith.truncf %x : tensor<4xf32, #tfm.dist<tp = P sum f32>> to tensor<4xbf16, #tfm.dist<tp = P sum f32>>
+  return %y : tensor<4xbf16, #tfm.dist<tp = P sum f32>>
+}
+// The type of the reduction itself is no rounding of the sum.
+func.func @cast(%x: tensor<4xf32, #tfm.dist<tp = P sum bf16>>) -> tensor<4xbf16, #tfm.dist<tp = P sum bf16>> {
+  %y = arith.truncf %x : tensor<4xf32, #tfm.dist<tp = P sum bf16>> to tensor<4xbf16, #tfm.dist<tp = P sum bf16>>
+  return %y : tensor<4xbf16, #tfm.dist<tp = P sum bf16>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @norm_of_a_part(%x: tensor<1x4x4xf32, #tfm.dist<tp = S2>>) -> tensor<1x4x4xf32, #tfm.dist<tp = S2>> {
+  // expected-error@+2 {{'tfm.rms_norm' op the normalized dimension must be whole, but is sharded over tp}}
+  // expected-note@+1 {{operand 0 is tp=S2}}
+  %y = tfm.rms_norm %x {eps = 1.0e-5 : f64} : (tensor<1x4x4xf32, #tfm.dist<tp = S2>>) -> tensor<1x4x4xf32, #tfm.dist<tp = S2>>
+  return %y : tensor<1x4x4xf32, #tfm.dist<tp = S2>>
+}
+}
+
+// -----
+
+// Zeros of padding would count in the mean.
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @norm_over_padding(%x: tensor<1x4x4xf32, #tfm.dist<layout = {2 : [3, 1, 1, 4]}>>) -> tensor<1x4x4xf32, #tfm.dist<layout = {2 : [3, 1, 1, 4]}>> {
+  // expected-error@+2 {{'tfm.rms_norm' op the normalized dimension must be whole, but is padded: [[3, 1, 1, 4]]}}
+  // expected-note@+1 {{operand 0 is layout of 2 [[3, 1, 1, 4]]}}
+  %y = tfm.rms_norm %x {eps = 1.0e-5 : f64} : (tensor<1x4x4xf32, #tfm.dist<layout = {2 : [3, 1, 1, 4]}>>) -> tensor<1x4x4xf32, #tfm.dist<layout = {2 : [3, 1, 1, 4]}>>
+  return %y : tensor<1x4x4xf32, #tfm.dist<layout = {2 : [3, 1, 1, 4]}>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @rows_of_a_table(%i: tensor<1x4xi64>, %t: tensor<8x4xf32, #tfm.dist<tp = S0>>) -> tensor<1x4x4xf32, #tfm.dist<tp = P sum f32>> {
+  // expected-error@+3 {{'tfm.embedding' op rows sharded over tp need an offset}}
+  // expected-note@+2 {{operand 0 is R}}
+  // expected-note@+1 {{operand 1 is tp=S0}}
+  %y = tfm.embedding %i, %t : (tensor<1x4xi64>, tensor<8x4xf32, #tfm.dist<tp = S0>>) -> tensor<1x4x4xf32, #tfm.dist<tp = P sum f32>>
+  return %y : tensor<1x4x4xf32, #tfm.dist<tp = P sum f32>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 2 : i64, dp = 1 : i64}} {
+shard.grid @grid(shape = 2x2x1)
+func.func @other_axis(%x: tensor<4x4xf32, #tfm.dist<tp = P sum f32>>) -> tensor<4x4xf32, #tfm.dist<tp = P sum f32>> {
+  // expected-error@+2 {{'shard.all_reduce' op reduces by sum over cp, on which the operand is R}}
+  // expected-note@+1 {{operand 0 is tp=P sum f32}}
+  %y = shard.all_reduce %x on @grid grid_axes = [1] {tfm.reduction = 0 : i64} : tensor<4x4xf32, #tfm.dist<tp = P sum f32>> -> tensor<4x4xf32, #tfm.dist<tp = P sum f32>>
+  return %y : tensor<4x4xf32, #tfm.dist<tp = P sum f32>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 2 : i64, dp = 1 : i64}} {
+shard.grid @grid(shape = 2x2x1)
+func.func @other_type(%x: tensor<4x4xbf16, #tfm.dist<cp = P sum f32>>) -> tensor<4x4xbf16> {
+  // expected-error@+2 {{'shard.all_reduce' op has to reduce over cp in f32}}
+  // expected-note@+1 {{operand 0 is cp=P sum f32}}
+  %y = shard.all_reduce %x on @grid grid_axes = [1] {tfm.reduction = 0 : i64} : tensor<4x4xbf16, #tfm.dist<cp = P sum f32>> -> tensor<4x4xbf16>
+  return %y : tensor<4x4xbf16>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 2 : i64, dp = 1 : i64}} {
+shard.grid @grid(shape = 2x2x1)
+func.func @not_the_inner_end(%x: tensor<1x4x4xf32, #tfm.dist<tp = S1, cp = S1x2>>) -> tensor<1x8x4xf32, #tfm.dist<tp = S1>> {
+  // expected-error@+2 {{'shard.all_gather' op gathers cp on dimension 1, which is on cp, tp}}
+  // expected-note@+1 {{operand 0 is tp=S1, cp=S1x2}}
+  %y = shard.all_gather %x on @grid grid_axes = [1] gather_axis = 1 {tfm.two_chunk} : tensor<1x4x4xf32, #tfm.dist<tp = S1, cp = S1x2>> -> tensor<1x8x4xf32, #tfm.dist<tp = S1>>
+  return %y : tensor<1x8x4xf32, #tfm.dist<tp = S1>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 1 : i64, cp = 2 : i64, dp = 1 : i64}} {
+shard.grid @grid(shape = 1x2x1)
+func.func @concatenated(%x: tensor<1x4x4xf32, #tfm.dist<cp = S1x2>>) -> tensor<1x8x4xf32> {
+  // expected-error@+2 {{'shard.all_gather' op expects 'tfm.two_chunk' exactly where cp is in two chunks}}
+  // expected-note@+1 {{operand 0 is cp=S1x2}}
+  %y = shard.all_gather %x on @grid grid_axes = [1] gather_axis = 1 : tensor<1x4x4xf32, #tfm.dist<cp = S1x2>> -> tensor<1x8x4xf32>
+  return %y : tensor<1x8x4xf32>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+shard.grid @grid(shape = 2x1x1)
+func.func @interleaved(%x: tensor<4x4xf32, #tfm.dist<tp = S1, layout = {1 : [4, 1, 1, 4], [4, 1, 1, 4]}>>) -> tensor<4x8xf32> {
+  // expected-error@+2 {{'shard.all_gather' op gathers dimension 1, whose segments [[4, 1, 1, 4], [4, 1, 1, 4]] would be interleaved}}
+  // expected-note@+1 {{operand 0 is tp=S1, layout of 1 [[4, 1, 1, 4], [4, 1, 1, 4]]}}
+  %y = shard.all_gather %x on @grid grid_axes = [0] gather_axis = 1 : tensor<4x4xf32, #tfm.dist<tp = S1, layout = {1 : [4, 1, 1, 4], [4, 1, 1, 4]}>> -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+shard.grid @grid(shape = 2x1x1)
+func.func @twice(%x: tensor<4xf32, #tfm.dist<tp = P sum f32>>) -> tensor<4xf32> {
+  // expected-note@+1 {{the first is here}}
+  %y = shard.all_reduce %x on @grid grid_axes = [0] {tfm.reduction = 7 : i64} : tensor<4xf32, #tfm.dist<tp = P sum f32>> -> tensor<4xf32>
+  // expected-error@+1 {{'shard.all_reduce' op discharges reduction 7 a second time}}
+  %z = shard.all_reduce %x on @grid grid_axes = [0] {tfm.reduction = 7 : i64} : tensor<4xf32, #tfm.dist<tp = P sum f32>> -> tensor<4xf32>
+  return %z : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+shard.grid @grid(shape = 2x1x1)
+func.func @without_id(%x: tensor<4xf32, #tfm.dist<tp = P sum f32>>) -> tensor<4xf32> {
+  // expected-error@+2 {{'shard.all_reduce' op expects 'tfm.reduction', the id of the reduction}}
+  // expected-note@+1 {{operand 0 is tp=P sum f32}}
+  %y = shard.all_reduce %x on @grid grid_axes = [0] : tensor<4xf32, #tfm.dist<tp = P sum f32>> -> tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 2 : i64, dp = 1 : i64}} {
+func.func @causal_rows(%q: tensor<1x4x4xf32, #tfm.dist<cp = S1x2>>, %k: tensor<1x8x4xf32>) -> tensor<1x4x4xf32, #tfm.dist<cp = S1x2>> {
+  // expected-error@+4 {{'tfm.attention' op rows sharded over cp need the operand query_index}}
+  // expected-note@+3 {{operand 0 is cp=S1x2}}
+  // expected-note@+2 {{operand 1 is R}}
+  // expected-note@+1 {{operand 2 is R}}
+  %o, %l = tfm.attention %q, %k, %k causal top_left {num_heads = 1 : i64, num_kv_heads = 1 : i64, scale = 1.0 : f64} : (tensor<1x4x4xf32, #tfm.dist<cp = S1x2>>, tensor<1x8x4xf32>, tensor<1x8x4xf32>) -> (tensor<1x4x4xf32, #tfm.dist<cp = S1x2>>, tensor<1x1x4xf32, #tfm.dist<cp = S2x2>>)
+  return %o : tensor<1x4x4xf32, #tfm.dist<cp = S1x2>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 2 : i64, dp = 1 : i64}} {
+func.func @keys(%q: tensor<1x4x4xf32>, %k: tensor<1x2x4xf32, #tfm.dist<cp = S1x2>>) -> tensor<1x4x4xf32> {
+  // expected-error@+4 {{'tfm.attention' op the keys' sequence must be whole, but is sharded over cp}}
+  // expected-note@+3 {{operand 0 is R}}
+  // expected-note@+2 {{operand 1 is cp=S1x2}}
+  // expected-note@+1 {{operand 2 is cp=S1x2}}
+  %o, %l = tfm.attention %q, %k, %k {num_heads = 1 : i64, num_kv_heads = 1 : i64, scale = 1.0 : f64} : (tensor<1x4x4xf32>, tensor<1x2x4xf32, #tfm.dist<cp = S1x2>>, tensor<1x2x4xf32, #tfm.dist<cp = S1x2>>) -> (tensor<1x4x4xf32>, tensor<1x1x4xf32>)
+  return %o : tensor<1x4x4xf32>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @no_rule(%x: tensor<4xf32, #tfm.dist<tp = S0>>) -> tensor<f32> {
+  %i = arith.constant 0 : index
+  // expected-error@+3 {{'tensor.extract' op has no rule, so that operand 0 must be replicated, not tp=S0}}
+  // expected-note@+2 {{operand 0 is tp=S0}}
+  // expected-note@+1 {{operand 1 is R}}
+  %e = tensor.extract %x[%i] : tensor<4xf32, #tfm.dist<tp = S0>>
+  %r = tensor.from_elements %e : tensor<f32>
+  return %r : tensor<f32>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @no_axis() -> tensor<4xf32, #tfm.dist<cp = S0x2>> {
+  // expected-error@+1 {{'tfm.fill' op has a result on cp, which is no axis of the grid}}
+  %x = tfm.fill {value = 0.0 : f32} : tensor<4xf32, #tfm.dist<cp = S0x2>>
+  return %x : tensor<4xf32, #tfm.dist<cp = S0x2>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{has argument 0 on tp=P sum f32, accepted are sharded and replicated}}
+func.func @microbatch(%w: tensor<4xf32, #tfm.dist<tp = P sum f32>> {tfm.parameter = "w"}) attributes {tfm.microbatch} {
+  return
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{has the accumulator of 'w' on tp=P sum f32, which is cut otherwise than the parameter on tp=S0}}
+func.func @microbatch(%w: tensor<4xf32, #tfm.dist<tp = S0>> {tfm.parameter = "w"}, %a: tensor<4xf32, #tfm.dist<tp = P sum f32>> {tfm.accumulator = "w"}) attributes {tfm.microbatch} {
+  return
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func private @body(%x: tensor<4x2xf32, #tfm.dist<tp = S1>>, %w: tensor<3x2xf32, #tfm.dist<tp = S1>>) -> tensor<4x3xf32, #tfm.dist<tp = P sum f32>> {
+  %y = tfm.linear %x, %w : (tensor<4x2xf32, #tfm.dist<tp = S1>>, tensor<3x2xf32, #tfm.dist<tp = S1>>) -> tensor<4x3xf32, #tfm.dist<tp = P sum f32>>
+  return %y : tensor<4x3xf32, #tfm.dist<tp = P sum f32>>
+}
+// expected-error@+1 {{has output 0 on tp=P sum f32, which nothing reduces}}
+func.func @microbatch(%x: tensor<4x2xf32, #tfm.dist<tp = S1>> {tfm.input = "x"}, %w: tensor<3x2xf32, #tfm.dist<tp = S1>> {tfm.parameter = "w"}) -> (tensor<4x3xf32, #tfm.dist<tp = P sum f32>> {tfm.output = "y"}) attributes {tfm.microbatch} {
+  %y = call @body(%x, %w) : (tensor<4x2xf32, #tfm.dist<tp = S1>>, tensor<3x2xf32, #tfm.dist<tp = S1>>) -> tensor<4x3xf32, #tfm.dist<tp = P sum f32>>
+  return %y : tensor<4x3xf32, #tfm.dist<tp = P sum f32>>
+}
+}
