@@ -298,4 +298,28 @@ TEST(ManyRanks, accumulatorsOfZeroTwoComeAndGo) {
   EXPECT_LT(gradients(2, "run", 8), gradients(2, "step", 8));
 }
 
+TEST(ManyRanks, zeroBubbleProgramsAreProvenAndMeetTheirClosedForm) {
+  MicrobatchProgram program = makeToyModel(8, /*train=*/true, /*split=*/true);
+  for (int64_t pp = 1; pp <= 6; ++pp)
+    for (int64_t microbatches : {1, 2, 3, 5, 8, 13})
+      for (int64_t dp : {1, 2}) {
+        Plan plan = makeGrid(pp, 1, microbatches, dp);
+        plan.kind = ScheduleKind::ZeroBubbleH1;
+        StepProgram step = build(program, plan);
+        ASSERT_EQ(step.batches.size(), 1u);
+        std::vector<std::string> faults = verifyStepProgram(program, step);
+        for (const std::string &fault : checkStepProgram(step))
+          faults.push_back("check: " + fault);
+        ASSERT_TRUE(faults.empty()) << "pp " << pp << " microbatches " << microbatches << ": " << faults.front();
+        EXPECT_NEAR(bubbleRatio(step, step.batches[0]),
+                    expectedBubbleRatio(ScheduleKind::ZeroBubbleH1, pp, 1, microbatches), 1e-9)
+            << "pp " << pp << " microbatches " << microbatches;
+      }
+}
+
+TEST(ManyRanks, splitBackwardsAndTheirScheduleGoTogether) {
+  EXPECT_NE(buildStepProgram(makeToyModel(2, true, true), makeGrid(2, 1, 2)).error().find("split ones are for zb-h1"),
+            std::string::npos);
+}
+
 } // namespace

@@ -10,15 +10,17 @@
 namespace drover::schedule::test {
 
 /// An embedding with a tied table and learned positions, `layers` layers of one matrix and one norm, a head with
-/// loss; forward and backward as the compiler's differentiation would call them. 100 f32 per activation.
-inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true) {
+/// loss; forward and backward as the compiler's differentiation would call them. 100 f32 per activation. With `split`
+/// a backward is two calls: the weight gradient reads what the input gradient hands over, an input and the gradient.
+inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true, bool split = false) {
   MicrobatchProgram program;
   program.train = train;
   program.tokensPerMicrobatch = 10;
   program.vocabulary = 50;
-  program.bodies = {{"embed", 0, 10, 64, {}},      {"layer", 1000, 10, 256, {}},       {"head", 500, 10, 0, {}},
-                    {"head_grad", 1000, 5, 0, {}}, {"layer_grad", 2000, 10, 1024, {}}, {"embed_grad", 0, 10, 0, {}},
-                    {"adamw_update", 0, 0, 0, {}}, {"sum_of_squares", 0, 0, 0, {}}};
+  program.bodies = {
+      {"embed", 0, 10, 64, {}},      {"layer", 1000, 10, 256, {}},       {"head", 500, 10, 0, {}},
+      {"head_grad", 1000, 5, 0, {}}, {"layer_grad", 2000, 10, 1024, {}}, {"embed_grad", 0, 10, 0, {}},
+      {"adamw_update", 0, 0, 0, {}}, {"sum_of_squares", 0, 0, 0, {}},    {"weight_grad", 1000, 10, 0, {}}};
   program.inputs = {{"input_ids", DType::I64, {1, 10}, "tokens", "tokens", -1}};
   if (train)
     program.inputs.push_back({"labels", DType::I64, {1, 10}, "labels", "labels", -1});
@@ -81,6 +83,14 @@ inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true) {
   auto accumulate = [&](uint32_t body, int32_t layer, std::vector<uint32_t> operands, std::vector<uint32_t> fresh,
                         std::vector<uint32_t *> accumulators) {
     Call result{body, layer, true, std::move(operands), std::move(fresh), {}, false};
+    if (split && !result.results.empty()) {
+      uint32_t handedOver = activation(), read = result.operands.front(), gradientRead = result.operands.back();
+      result.results.push_back(handedOver);
+      result.inPlace.assign(result.results.size(), -1);
+      program.calls.push_back(result);
+      result = Call{8, layer, true, {handedOver, read, gradientRead}, {}, {}, false};
+    }
+    result.weightGradient = split;
     result.inPlace.assign(result.results.size(), -1);
     for (uint32_t *sum : accumulators) {
       result.inPlace.push_back(static_cast<int32_t>(result.operands.size()));
