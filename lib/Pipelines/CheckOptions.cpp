@@ -44,26 +44,8 @@ std::string checkPhase(StringRef option, StringRef value, bool train) {
          accepted;
 }
 
-/// True where a compilation ends with the phase `last` or before.
-bool stopsBy(StringRef stopAfter, StringRef last) {
-  bool found = false;
-  for (const PhaseInfo &phase : compilePhases()) {
-    found |= phase.name == stopAfter;
-    if (phase.name == last)
-      return found;
-  }
-  return false;
-}
-
 /// What the parts of drover that are not built yet will take.
 std::string checkBuilt(const CompileOptions &options) {
-  const schedule::Plan &plan = options.plan;
-  const std::pair<const char *, int64_t> axes[] = {{"tp", plan.tp}, {"cp", plan.cp}};
-  for (auto [name, size] : axes)
-    if (size != 1 && !stopsBy(options.stopAfter, "partition"))
-      return (Twine("--") + name + "=" + Twine(size) +
-              ": partitioned bodies are not scheduled; accepted are --" + name + "=1 and --stop-after=partition")
-          .str();
   if (options.target == "cuda")
     return "--target=cuda: not supported; accepted is --target=host";
   return "";

@@ -81,6 +81,8 @@ void Builder::describe() {
   for (const Call &call : program.calls)
     if (!call.backward)
       forward += static_cast<double>(program.bodies[call.body].flops);
+  // Bodies are one rank's part: tp and cp of them make a microbatch.
+  forward *= static_cast<double>(step.plan.tp * step.plan.cp);
   if (program.tokensPerMicrobatch > 0)
     step.flopsPerToken = forward * (program.train ? 3 : 1) / static_cast<double>(program.tokensPerMicrobatch);
   if (program.train && program.loss >= 0)

@@ -105,8 +105,10 @@ void addReduce(const StepProgram &step, const drover_action &action, TrafficSum 
   const Bucket &bucket = step.buckets[action.chunk];
   for (const Section &section : bucket.sections)
     if (section.sum != GridAxis::None)
-      sum.add(section.sum == GridAxis::Tp ? DROVER_COMM_TP : DROVER_COMM_REPLICA, "all_reduce", DType::F32,
-              section.elements * 4);
+      sum.add(section.sum == GridAxis::Tp   ? DROVER_COMM_TP
+              : section.sum == GridAxis::Kv ? DROVER_COMM_KV
+                                            : DROVER_COMM_REPLICA,
+              "all_reduce", DType::F32, section.elements * 4);
   sum.add(DROVER_COMM_FSDP, step.isSharded() ? "reduce_scatter" : "all_reduce", DType::F32, bucket.elements * 4);
   if (action.peer)
     sum.add(action.peer, "all_reduce", DType::F32, step.shardElements(bucket) * 4);

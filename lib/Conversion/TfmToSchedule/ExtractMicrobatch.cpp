@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Conversion/TfmToSchedule/TfmToSchedule.h"
+#include "drover/Dialect/Tfm/IR/Distribution.h"
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -54,6 +55,9 @@ private:
   LogicalResult addResult(unsigned index, Value value);
   LogicalResult addFlatBodies();
   FailureOr<uint32_t> addValue(Value value, schedule::ValueKind kind, int32_t index);
+  std::vector<schedule::DimCut> cutsOf(RankedTensorType type) const;
+  schedule::GridAxis tensorAxis(ArrayRef<tfm::Axis> axes) const;
+  void addReduction(schedule::Parameter &parameter, Type accumulator);
   uint32_t bodyIndex(func::FuncOp body);
 
   ModuleOp module;
@@ -65,7 +69,61 @@ private:
   llvm::DenseMap<Value, uint32_t> values;
   llvm::DenseMap<Operation *, uint32_t> bodies;
   llvm::StringMap<int32_t> parameters;
+  tfm::Grid grid;
 };
+
+/// How the rank's part of a tensor comes about, dimension by dimension; the batch is a rank's own anyway.
+std::vector<schedule::DimCut> Extractor::cutsOf(RankedTensorType type) const {
+  tfm::Distribution distribution = tfm::Distribution::of(type);
+  std::vector<schedule::DimCut> cuts;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    SmallVector<tfm::Axis, 4> axes = distribution.axesOf(static_cast<unsigned>(dim));
+    llvm::erase(axes, tfm::Axis::Dp);
+    if (!axes.empty() && axes.front() == tfm::Axis::Cp) {
+      cuts.push_back({dim, schedule::GridAxis::Cp, {}});
+      axes.erase(axes.begin());
+    }
+    if (axes.empty())
+      continue;
+    schedule::DimCut cut;
+    cut.dim = dim;
+    cut.axis = tensorAxis(axes);
+    if (tfm::SegmentsAttr layout = distribution.layoutOf(static_cast<unsigned>(dim)))
+      for (const tfm::PaddedSegment &segment : layout.getSegments())
+        cut.segments.push_back({segment.groups, segment.valid, segment.padded, segment.total});
+    cuts.push_back(std::move(cut));
+  }
+  return cuts;
+}
+
+/// One name for the axes of tensor parallelism: kv and replica together are tp.
+schedule::GridAxis Extractor::tensorAxis(ArrayRef<tfm::Axis> axes) const {
+  bool kv = llvm::is_contained(axes, tfm::Axis::Kv), replica = llvm::is_contained(axes, tfm::Axis::Replica);
+  bool isWhole = llvm::is_contained(axes, tfm::Axis::Tp) || (grid.isSplit() && (kv || grid.size(tfm::Axis::Kv) == 1) &&
+                                                             (replica || grid.size(tfm::Axis::Replica) == 1));
+  if (isWhole)
+    return schedule::GridAxis::Tp;
+  return kv ? schedule::GridAxis::Kv : replica ? schedule::GridAxis::Replica : schedule::GridAxis::None;
+}
+
+/// What is still to be reduced of a parameter's gradient beside cp and dp, and who counts it, off the accumulator's
+/// type.
+void Extractor::addReduction(schedule::Parameter &parameter, Type accumulator) {
+  tfm::Distribution distribution = tfm::Distribution::of(accumulator);
+  SmallVector<tfm::Axis, 2> partial, replicated;
+  for (tfm::Axis axis : grid.tensorAxes()) {
+    if (grid.isSplit() && axis == tfm::Axis::Tp)
+      continue;
+    if (distribution[axis].isPartial())
+      partial.push_back(axis);
+    if (!distribution[axis].isSharded())
+      replicated.push_back(axis);
+  }
+  if (!partial.empty())
+    parameter.sum = tensorAxis(partial);
+  if (!replicated.empty())
+    parameter.replicated = tensorAxis(replicated);
+}
 
 FailureOr<uint32_t> Extractor::addValue(Value value, schedule::ValueKind kind, int32_t index) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -83,7 +141,7 @@ FailureOr<uint32_t> Extractor::addValue(Value value, schedule::ValueKind kind, i
       return emitError(value.getLoc(), "expects tensors of up to ")
              << kMostBytes << " bytes, not " << type << ": a size of the model or plan is too large";
   entry.logits = kind == schedule::ValueKind::Result && type.getRank() == 3 && facts.vocabulary > 0 &&
-                 type.getDimSize(2) == facts.vocabulary;
+                 tfm::Distribution::of(type).globalSize(2, type.getDimSize(2), grid) == facts.vocabulary;
   program.values.push_back(entry);
   auto number = static_cast<uint32_t>(program.values.size() - 1);
   values[value] = number;
@@ -114,6 +172,8 @@ LogicalResult Extractor::addInput(BlockArgument argument, StringRef name) {
     return failure();
   input.dtype = program.values.back().dtype;
   input.shape = cast<RankedTensorType>(argument.getType()).getShape().vec();
+  if (auto dim = microbatch.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), tfm::TfmDialect::kCutDimAttr))
+    input.cutDim = dim.getInt();
   auto role = [&](const char *what, const char *fill) {
     input.role = what;
     input.fill = train ? fill : "";
@@ -140,7 +200,14 @@ LogicalResult Extractor::addInput(BlockArgument argument, StringRef name) {
 void Extractor::addParameter(BlockArgument argument, StringRef name) {
   schedule::Parameter parameter;
   parameter.name = name.str();
-  parameter.shape = cast<RankedTensorType>(argument.getType()).getShape().vec();
+  auto type = cast<RankedTensorType>(argument.getType());
+  parameter.shape = type.getShape().vec();
+  if (auto global =
+          microbatch.getArgAttrOfType<DenseI64ArrayAttr>(argument.getArgNumber(), tfm::TfmDialect::kGlobalShapeAttr)) {
+    parameter.localShape = std::move(parameter.shape);
+    parameter.shape = global.asArrayRef().vec();
+    parameter.cut = cutsOf(type);
+  }
   parameter.decay = parameter.shape.size() >= 2;
   InitialValue initial = facts.initialValues.lookup(name);
   parameter.initNormal = initial.normal;
@@ -171,6 +238,7 @@ LogicalResult Extractor::addArgument(unsigned index) {
     auto parameter = parameters.find(name.getValue());
     if (parameter == parameters.end())
       return microbatch.emitError("has an accumulator of '") << name.getValue() << "' before that parameter";
+    addReduction(program.parameters[static_cast<size_t>(parameter->second)], argument.getType());
     return addValue(argument, schedule::ValueKind::Accumulator, parameter->second);
   }
   return addValue(argument, schedule::ValueKind::Seed, -1);
@@ -210,7 +278,8 @@ LogicalResult Extractor::addResult(unsigned index, Value value) {
   if (train)
     program.loss = number;
   else
-    program.outputs.push_back({name.str(), number, cast<RankedTensorType>(value.getType()).getShape().vec(), {}});
+    program.outputs.push_back({name.str(), number, cast<RankedTensorType>(value.getType()).getShape().vec(),
+                               cutsOf(cast<RankedTensorType>(value.getType()))});
   return success();
 }
 
@@ -236,6 +305,8 @@ FailureOr<schedule::MicrobatchProgram> Extractor::run() {
   microbatch = symbols.lookup<func::FuncOp>("microbatch");
   if (!microbatch || microbatch.isExternal())
     return module.emitError("expects a function @microbatch");
+  grid = tfm::Grid(module->getAttrOfType<DictionaryAttr>(tfm::TfmDialect::kGridAttr));
+  program.kv = grid.isSplit() ? grid.size(tfm::Axis::Kv) : 0;
   program.train = train;
   program.vocabulary = facts.vocabulary;
   for (unsigned i = 0; i < microbatch.getNumArguments(); ++i)
@@ -252,7 +323,8 @@ FailureOr<schedule::MicrobatchProgram> Extractor::run() {
     return failure();
   for (const schedule::Input &input : program.inputs)
     if (input.role == "tokens")
-      program.tokensPerMicrobatch = input.shape[0] * input.shape[1];
+      program.tokensPerMicrobatch =
+          input.shape[0] * input.shape[1] * (input.cutDim == 1 ? grid.size(tfm::Axis::Cp) : 1);
   for (const schedule::Value &value : program.values)
     if (value.kind == schedule::ValueKind::Parameter)
       program.computeType = value.dtype;
