@@ -58,8 +58,6 @@ static LogicalResult verifySource(Operation *op, RankedTensorType type, Attribut
     return op->emitError() << "'tfm.source' expects an element type of integers or floats, not " << source.getType();
   if (source.getTransposed() && type.getRank() != 2)
     return op->emitError() << "'tfm.source' is transposed, which expects a parameter of rank 2, not " << type;
-  if (type.getEncoding()) // a rank's part has other sizes than what the file holds
-    return success();
   if (!type.hasStaticShape())
     return op->emitError() << "'tfm.source' expects a parameter of static shape, not " << type;
   int64_t bytes = (source.getType().getIntOrFloatBitWidth() + 7) / 8;
@@ -101,6 +99,9 @@ LogicalResult TfmDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsi
   auto type = function ? dyn_cast<RankedTensorType>(function.getArgumentTypes()[index]) : RankedTensorType();
   if (!type) // bodies after bufferization have memory in place of tensors
     return success();
+  // The file holds the model's shape, of which a rank may hold a part.
+  if (auto global = function.getArgAttrOfType<DenseI64ArrayAttr>(index, kGlobalShapeAttr))
+    type = RankedTensorType::get(global.asArrayRef(), type.getElementType());
   return name == kShapeAttr ? verifyShape(op, type, attribute.getValue())
                             : verifySource(op, type, attribute.getValue());
 }
