@@ -292,10 +292,11 @@ Value BodyPartitioner::maskPadding(Location loc, Value value) {
 }
 
 /// True where a zero in the padding of an op's operands may not be one in its result.
-static bool spoilsPadding(Operation *op, const FactorSignature &signature, const Distribution &result,
+static bool spoilsPadding(Operation *op, const FactorSignature &signature, RankedTensorType type,
                           llvm::function_ref<bool(Value)> isRemade) {
   bool isPadded = false;
-  for (unsigned dim = 0; dim < UINT8_MAX && dim < 8; ++dim)
+  Distribution result = Distribution::of(type);
+  for (unsigned dim = 0; dim < static_cast<unsigned>(type.getRank()); ++dim)
     if (SegmentsAttr layout = result.layoutOf(dim))
       for (const PaddedSegment &segment : layout.getSegments())
         isPadded |= signature.spoilsWithinGroups ? segment.valid != segment.padded
@@ -304,10 +305,10 @@ static bool spoilsPadding(Operation *op, const FactorSignature &signature, const
     return false;
   if (!signature.preservesZero)
     return true;
-  // A constant is no zero in its padding: a product with a zero is one, a sum is none.
-  bool isProduct = signature.linear.size() == 2;
-  unsigned made = llvm::count_if(op->getOperands(), isRemade);
-  return isProduct ? made == op->getNumOperands() : made > 0;
+  // A constant is no zero in its padding. What is linear in an operand of zeros is zero all the same; a sum is not.
+  if (llvm::any_of(signature.linear, [&](unsigned index) { return !isRemade(op->getOperand(index)); }))
+    return false;
+  return llvm::any_of(op->getOperands(), isRemade);
 }
 
 LogicalResult BodyPartitioner::finishResult(Operation *op, const FactorSignature &signature, Value global,
@@ -315,7 +316,7 @@ LogicalResult BodyPartitioner::finishResult(Operation *op, const FactorSignature
   auto isConstant = [&](Value operand) { return remade.contains(operand); };
   unsigned index = cast<OpResult>(global).getResultNumber();
   if (!llvm::is_contained(signature.unread, index) && isFloatTensor(value.getType()) &&
-      spoilsPadding(op, signature, Distribution::of(value), isConstant))
+      spoilsPadding(op, signature, cast<RankedTensorType>(value.getType()), isConstant))
     value = maskPadding(op->getLoc(), value);
   bool isActivation = cast<RankedTensorType>(value.getType()).getRank() >= 3;
   Distribution distribution = Distribution::of(value);
