@@ -18,7 +18,7 @@ namespace {
 enum class Behaviour {
   Additive, ///< sums of partial sums are partial sums
   Linear,   ///< linear in its first operand
-  Product,  ///< linear in either operand
+  Product,  ///< zero where either operand is; arith wants one encoding of all, so that none can be partial
   Zero,     ///< zero at zero
   Other
 };
@@ -31,9 +31,8 @@ struct Elementwise : PartitionOpInterface::ExternalModel<Elementwise<OpT, behavi
     if (behaviour == Behaviour::Linear)
       signature.linear = {0};
     if (behaviour == Behaviour::Product)
-      signature.linear = {0, 1};
-    // A quotient of padding by padding is not zero.
-    signature.preservesZero = behaviour != Behaviour::Other && !isa<arith::DivFOp>(op);
+      signature.absorbing = {0, 1};
+    signature.preservesZero = behaviour != Behaviour::Other;
   }
 };
 
@@ -63,13 +62,14 @@ template <Behaviour behaviour, typename... OpTs> static void attach(MLIRContext 
 static void attachArith(MLIRContext *context, arith::ArithDialect *) {
   arith::ConstantOp::attachInterface<Constant>(*context);
   attach<Behaviour::Additive, arith::AddFOp, arith::AddIOp, arith::SubFOp, arith::SubIOp>(context);
-  attach<Behaviour::Linear, arith::DivFOp, arith::ExtFOp, arith::NegFOp, arith::TruncFOp>(context);
+  attach<Behaviour::Linear, arith::ExtFOp, arith::NegFOp, arith::TruncFOp>(context);
   attach<Behaviour::Product, arith::MulFOp, arith::MulIOp>(context);
   attach<Behaviour::Zero, arith::AndIOp, arith::ExtSIOp, arith::ExtUIOp, arith::FPToSIOp, arith::MaximumFOp,
          arith::MaxNumFOp, arith::MaxSIOp, arith::MinimumFOp, arith::MinNumFOp, arith::MinSIOp, arith::OrIOp,
          arith::SIToFPOp, arith::SelectOp, arith::TruncIOp, arith::UIToFPOp, arith::XOrIOp>(context);
-  attach<Behaviour::Other, arith::CmpFOp, arith::CmpIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::RemFOp,
-         arith::RemSIOp>(context);
+  // A quotient of padding by padding is not zero.
+  attach<Behaviour::Other, arith::CmpFOp, arith::CmpIOp, arith::DivFOp, arith::DivSIOp, arith::FloorDivSIOp,
+         arith::RemFOp, arith::RemSIOp>(context);
 }
 
 static void attachMath(MLIRContext *context, math::MathDialect *) {

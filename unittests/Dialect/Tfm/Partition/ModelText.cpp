@@ -26,6 +26,10 @@ public:
                        rows(shape.hidden()));
     if (!shape.positionInput)
       positions = plain("tfm.iota {axis = 1 : i64} : " + tensor({1, shape.length}, "i64"));
+    if (shape.scaledEmbedding) {
+      std::string scale = plain("arith.constant dense<3.0> : " + rows(shape.hidden()));
+      x = plain("arith.mulf " + x + ", " + scale + " : " + rows(shape.hidden()));
+    }
     if (shape.positionTable)
       x = addPositions(x);
     for (int64_t layer = 0; layer < shape.layers; ++layer)

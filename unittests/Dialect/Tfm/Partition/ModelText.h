@@ -15,6 +15,7 @@ struct ModelShape {
   bool layerNorm = false, bias = false, tied = false, fusedQkv = false, fusedGateUp = false, qkNorm = false;
   bool positionTable = false; ///< instead of rope
   bool parallel = false;      ///< attention and MLP read the same norm's input
+  bool scaledEmbedding = false; ///< times a constant, as Gemma's
   bool positionInput = false, keyMask = false, floatMask = false;
   enum class Activation { Swiglu, Gelu, Exp } activation = Activation::Swiglu;
   std::string type = "f32";

@@ -117,6 +117,13 @@ TEST(Partition, ActivationsThatAreNotZeroAtZero) {
   checkAll(shape);
 }
 
+TEST(Partition, ScaledEmbeddings) {
+  ModelShape shape;
+  shape.scaledEmbedding = shape.tied = true;
+  shape.kvHeads = 1;
+  checkAll(shape);
+}
+
 TEST(Partition, ParallelAttentionAndMlp) {
   ModelShape shape;
   shape.parallel = shape.layerNorm = shape.bias = true;

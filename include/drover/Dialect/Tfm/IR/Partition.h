@@ -66,6 +66,8 @@ struct FactorSignature {
   llvm::SmallVector<Requirement, 1> requirements;
   /// Zeros in a padded dimension of the operands give zeros in the results'.
   bool preservesZero = true;
+  /// Beside those in which the op is linear, operands whose zeros give zeros whatever the others are.
+  llvm::SmallVector<unsigned, 2> absorbing;
   /// Where it does not: only padding within a group of heads is spoilt, groups of padding give zero.
   bool spoilsWithinGroups = false;
   /// Results whose padding nothing reads.

@@ -305,8 +305,10 @@ static bool spoilsPadding(Operation *op, const FactorSignature &signature, Ranke
     return false;
   if (!signature.preservesZero)
     return true;
-  // A constant is no zero in its padding. What is linear in an operand of zeros is zero all the same; a sum is not.
-  if (llvm::any_of(signature.linear, [&](unsigned index) { return !isRemade(op->getOperand(index)); }))
+  // A constant is no zero in its padding. What is linear in an operand of zeros, or multiplies by it, is zero all
+  // the same; a sum is not.
+  auto isZero = [&](unsigned index) { return !isRemade(op->getOperand(index)); };
+  if (llvm::any_of(signature.linear, isZero) || llvm::any_of(signature.absorbing, isZero))
     return false;
   return llvm::any_of(op->getOperands(), isRemade);
 }
