@@ -83,12 +83,14 @@ std::vector<schedule::DimCut> Extractor::cutsOf(RankedTensorType type) const {
       cuts.push_back({dim, schedule::GridAxis::Cp, {}});
       axes.erase(axes.begin());
     }
-    if (axes.empty())
+    tfm::SegmentsAttr layout = distribution.layoutOf(static_cast<unsigned>(dim));
+    if (axes.empty() && !layout)
       continue;
     schedule::DimCut cut;
     cut.dim = dim;
-    cut.axis = tensorAxis(axes);
-    if (tfm::SegmentsAttr layout = distribution.layoutOf(static_cast<unsigned>(dim)))
+    // What is padded on every rank alike (a packed projection with one kv head) is cut over an axis of one rank.
+    cut.axis = axes.empty() ? schedule::GridAxis::Kv : tensorAxis(axes);
+    if (layout)
       for (const tfm::PaddedSegment &segment : layout.getSegments())
         cut.segments.push_back({segment.groups, segment.valid, segment.padded, segment.total});
     cuts.push_back(std::move(cut));
