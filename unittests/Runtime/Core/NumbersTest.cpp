@@ -62,24 +62,49 @@ TEST(Philox, SeedAndNameAndUseChangeTheNumbers) {
   EXPECT_NE(philoxKey(1, RandomUse::InitialWeights), philoxKey(1, RandomUse::DataOrder));
 }
 
-// FIPS 180-4 examples and the empty message.
-TEST(Sha256, KnownAnswers) {
-  EXPECT_EQ(sha256("", 0), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(sha256("abc", 3), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  const char *two = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
-  EXPECT_EQ(sha256(two, 56), "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-}
-
-TEST(Sha256, PartsGiveTheDigestOfTheWhole) {
-  std::string text;
-  for (int i = 0; i < 300; ++i)
-    text += char(i * 7);
-  for (size_t part : {1, 3, 63, 64, 65, 128}) {
-    Sha256 hash;
+class Sha256Code : public ::testing::TestWithParam<bool> {
+protected:
+  void SetUp() override {
+    if (!compress())
+      GTEST_SKIP() << "this CPU has no SHA instructions";
+  }
+  static Sha256Blocks compress() { return GetParam() ? sha256Instructions() : sha256Portable; }
+  /// The digest of a text that comes in parts of `part` bytes.
+  static std::string digest(const std::string &text, size_t part) {
+    Sha256 hash(compress());
     for (size_t i = 0; i < text.size(); i += part)
       hash.update(text.data() + i, std::min(part, text.size() - i));
-    EXPECT_EQ(hash.finish(), sha256(text.data(), text.size())) << part;
+    return hash.finish();
   }
+};
+INSTANTIATE_TEST_SUITE_P(All, Sha256Code, ::testing::Bool(),
+                         [](const auto &info) { return info.param ? "Instructions" : "Portable"; });
+
+// FIPS 180-4 examples and the empty message; a million a's: the third example of FIPS 180-2.
+TEST_P(Sha256Code, KnownAnswers) {
+  const size_t whole = SIZE_MAX / 2;
+  EXPECT_EQ(digest("", whole), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(digest("abc", whole), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(digest("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", whole),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  EXPECT_EQ(digest(std::string(1000000, 'a'), whole),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST_P(Sha256Code, EveryLengthAndEveryCutGiveThePortableDigestOfTheWhole) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) {
+    text += char(i * 7);
+    Sha256 portable(sha256Portable);
+    portable.update(text.data(), text.size());
+    const std::string expected = portable.finish();
+    for (size_t part : {1, 3, 63, 64, 65, 128, 300})
+      EXPECT_EQ(digest(text, part), expected) << text.size() << " bytes in parts of " << part;
+  }
+}
+
+TEST(Sha256, OneCallGivesTheDigestOfTheWhole) {
+  EXPECT_EQ(sha256("abc", 3), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(LearningRate, WarmsUpThenFollowsACosine) {
