@@ -13,8 +13,8 @@ struct ModelShape {
   int64_t batch = 1, length = 16, layers = 2;
   int64_t heads = 4, kvHeads = 2, headSize = 4, width = 12, vocabulary = 16;
   bool layerNorm = false, bias = false, tied = false, fusedQkv = false, fusedGateUp = false, qkNorm = false;
-  bool positionTable = false; ///< instead of rope
-  bool parallel = false;      ///< attention and MLP read the same norm's input
+  bool positionTable = false;   ///< instead of rope
+  bool parallel = false;        ///< attention and MLP read the same norm's input
   bool scaledEmbedding = false; ///< times a constant, as Gemma's
   bool positionInput = false, keyMask = false, floatMask = false;
   enum class Activation { Swiglu, Gelu, Exp } activation = Activation::Swiglu;
