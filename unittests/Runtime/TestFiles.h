@@ -12,7 +12,9 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iterator>
+#include <random>
 #include <string>
+#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -66,6 +68,39 @@ template <typename Fn> void expectError(Fn &&fn, const std::string &part) {
     EXPECT_NE(std::string(error.what()).find(part), std::string::npos)
         << "got: " << error.what() << "\nexpected: " << part;
   }
+}
+
+/// Gives `read` mutants of a good file: up to three times a byte is changed, some are dropped, the rest is cut off or
+/// one of `inserted` comes in. Each is read or refused with an Error, nothing worse; returns how many were read.
+template <typename Fn>
+int64_t readMutants(const std::string &good, std::string_view inserted, int rounds, unsigned seed, Fn &&read) {
+  std::mt19937 random(seed);
+  int64_t accepted = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::string bad = good;
+    for (int changes = 1 + int(random() % 3); changes && !bad.empty(); --changes) {
+      size_t place = random() % bad.size();
+      switch (random() % 4) {
+      case 0:
+        bad[place] = char(random());
+        break;
+      case 1:
+        bad.erase(place, random() % 4);
+        break;
+      case 2:
+        bad.resize(place + 1);
+        break;
+      default:
+        bad.insert(place, 1, inserted[random() % inserted.size()]);
+      }
+    }
+    try {
+      read(bad);
+      ++accepted;
+    } catch (const Error &) {
+    }
+  }
+  return accepted;
 }
 
 } // namespace drover::rt::test
