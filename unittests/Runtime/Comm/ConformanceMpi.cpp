@@ -18,23 +18,6 @@
 using namespace drover::rt;
 using namespace drover::rt::test;
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-// libmpi is not instrumented.
-extern "C" const char *__tsan_default_suppressions() {
-  return "called_from_lib:libmpi.so\ncalled_from_lib:libopen-pal.so\ncalled_from_lib:libopen-rte.so\n"
-         "race:libmpi.so\nrace:libopen-pal.so\nrace:libopen-rte.so\nrace:mca_\nrace:libpmix.so\nrace:libevent\n"
-         "called_from_lib:libpmix.so\ncalled_from_lib:libevent_core-2.1.so\nthread:libopen-pal.so\nsignal:*\n";
-}
-#endif
-#if __has_feature(address_sanitizer)
-extern "C" const char *__lsan_default_suppressions() {
-  return "leak:libmpi.so\nleak:libopen-pal.so\nleak:libopen-rte.so\nleak:mca_\nleak:libpmix.so\nleak:libhwloc\n"
-         "leak:libevent\nleak:dlopen\nleak:libdbus\nleak:libpsm\nleak:libfabric\nleak:libucp\n";
-}
-#endif
-#endif
-
 static void runAll(World &world, const std::string &folder) {
   std::map<std::string, uint64_t> sums = runConformance(world);
   OperationCounts counts = world.counts(), expected = expectedCounts(world.rank(), world.size());

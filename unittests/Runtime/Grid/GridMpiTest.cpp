@@ -24,7 +24,8 @@ protected:
   }
 
   static std::string underMpirun(int processes) {
-    return concat("timeout 240 mpirun -n ", processes, " --allow-run-as-root --oversubscribe ");
+    return concat("ASAN_OPTIONS=detect_leaks=0 timeout 240 mpirun -n ", processes,
+                  " --allow-run-as-root --oversubscribe ");
   }
 
   /// Runs the executable after `launcher`; its files begin with `name`. True where it ends well.
