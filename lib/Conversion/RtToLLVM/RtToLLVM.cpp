@@ -7,6 +7,7 @@
 #include "drover/Dialect/Rt/IR/Rt.h"
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/StringMap.h"
 #include <cstddef>
@@ -62,6 +63,7 @@ private:
   void call(StringRef name, ValueRange operands);
 
   void convertSignature();
+  void convert(rt::CheckIndexOp op);
   void convert(rt::LaunchOp op);
   void convert(rt::MatmulOp op);
   void convert(rt::AttentionOp op);
@@ -217,6 +219,8 @@ void FunctionConversion::run() {
       Value value = callField(offsetof(drover_call, accumulate), b.getI32Type());
       Value zero = LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(0));
       flag.getResult().replaceAllUsesWith(LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::ne, value, zero));
+    } else if (auto check = dyn_cast<rt::CheckIndexOp>(op)) {
+      convert(check);
     } else if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
       convert(launch);
     } else if (auto matmul = dyn_cast<rt::MatmulOp>(op)) {
@@ -246,6 +250,19 @@ void FunctionConversion::run() {
 //===----------------------------------------------------------------------===//
 // Calls
 //===----------------------------------------------------------------------===//
+
+void FunctionConversion::convert(rt::CheckIndexOp op) {
+  int64_t low = op.getLow(), size = op.getSize();
+  // One unsigned comparison: what is below the range wraps to above it.
+  Value above = LLVM::SubOp::create(b, op.getIndex(), i64(low));
+  Value outside = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, above, i64(size - low));
+  auto branch = scf::IfOp::create(b, outside, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  std::string what = op.getWhat().str();
+  call("drover_rt_index_error",
+       {descriptor(StringRef(what.c_str(), what.size() + 1)), op.getIndex(), i64(low), i64(size)});
+}
 
 void FunctionConversion::convert(rt::LaunchOp op) {
   auto operands = op.getKernelOperands();

@@ -55,6 +55,9 @@ public:
   /// Sum of index values; products with a constant.
   mlir::Value add(mlir::Value a, mlir::Value x);
   mlir::Value scale(mlir::Value a, int64_t factor);
+  /// The position of an index that was read: the run ends where it is not below `size`. With `fromEnd` negative indices
+  /// count from there.
+  mlir::Value position(mlir::Value index, int64_t size, bool fromEnd, llvm::StringRef opName);
   /// A loop [from, to) by step; the body gets the induction variable and the carried values, and returns their next.
   llvm::SmallVector<mlir::Value>
   loop(mlir::Value from, mlir::Value to, int64_t step, mlir::ValueRange carried,

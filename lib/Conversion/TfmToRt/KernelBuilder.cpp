@@ -79,6 +79,19 @@ Value KernelBuilder::scale(Value a, int64_t factor) {
   return factor == 1 ? a : arith::MulIOp::create(b, a, index(factor)).getResult();
 }
 
+Value KernelBuilder::position(Value index, int64_t size, bool fromEnd, StringRef opName) {
+  Type i64 = b.getI64Type();
+  if (index.getType() != i64)
+    index = arith::ExtSIOp::create(b, i64, index);
+  rt::CheckIndexOp::create(b, index, fromEnd ? -size : 0, size, emitter.name + ": " + opName.str());
+  if (fromEnd) {
+    auto number = [&](int64_t n) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(n)); };
+    Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, index, number(0));
+    index = arith::SelectOp::create(b, negative, arith::AddIOp::create(b, index, number(size)), index);
+  }
+  return arith::IndexCastOp::create(b, b.getIndexType(), index);
+}
+
 SmallVector<Value> KernelBuilder::loop(Value from, Value to, int64_t step, ValueRange carried,
                                        function_ref<SmallVector<Value>(Value, ValueRange)> build) {
   auto forOp = scf::ForOp::create(b, from, to, index(step), carried);

@@ -208,14 +208,7 @@ Value RowEmitter::scalar(NodeId id) {
 void RowEmitter::gatherBase(const Node &node) {
   if (bases.contains(&node.access))
     return;
-  Value index = scalar(node.operands[0]);
-  if (node.gatherSize > 0) { // negative indices count from the end
-    Value zero = k.constant(index.getType(), 0);
-    Value negative = arith::CmpIOp::create(k.b, arith::CmpIPredicate::slt, index, zero);
-    Value wrapped = arith::AddIOp::create(k.b, index, k.constant(index.getType(), node.gatherSize));
-    index = arith::SelectOp::create(k.b, negative, wrapped, index);
-  }
-  Value at = arith::IndexCastOp::create(k.b, k.b.getIndexType(), index);
+  Value at = k.position(scalar(node.operands[0]), node.gatherSize, node.gatherFromEnd, node.gatherName);
   Value start = base(node.access);
   bases[&node.access] = k.add(start, k.scale(at, *node.gatherStride));
 }

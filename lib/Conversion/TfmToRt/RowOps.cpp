@@ -104,6 +104,32 @@ Role lower::resultRole(OpResult result, const Views &views) {
 // Element-wise ops
 //===----------------------------------------------------------------------===//
 
+/// An integer division for which every pair of operands has a result, as the processor traps where arith has none: by
+/// zero it is 0, and so is the remainder; the smallest number by -1 wraps to itself.
+static Value divideInts(ImplicitLocOpBuilder &b, StringRef name, Value dividend, Value divisor) {
+  Type type = dividend.getType();
+  unsigned width = getElementTypeOrSelf(type).getIntOrFloatBitWidth();
+  auto number = [&](const APInt &n) -> Value {
+    TypedAttr attr = b.getIntegerAttr(getElementTypeOrSelf(type), n);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(vector, Attribute(attr));
+    return arith::ConstantOp::create(b, attr);
+  };
+  auto equal = [&](Value a, const APInt &n) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, a, number(n));
+  };
+  // Divided by 1 in place of these: x / 1 = x is also what the smallest number wraps to, and x % 1 = 0.
+  Value byZero = equal(divisor, APInt::getZero(width)), undefined = byZero;
+  if (!name.ends_with("ui")) {
+    Value wraps = arith::AndIOp::create(b, equal(dividend, APInt::getSignedMinValue(width)),
+                                        equal(divisor, APInt::getAllOnes(width)));
+    undefined = arith::OrIOp::create(b, byZero, wraps);
+  }
+  Value safe = arith::SelectOp::create(b, undefined, number(APInt(width, 1)), divisor);
+  Value result = b.create(OperationState(b.getLoc(), name, {dividend, safe}, {type}))->getResult(0);
+  return arith::SelectOp::create(b, byZero, number(APInt::getZero(width)), result);
+}
+
 /// An upstream op on the compute types, as it stands.
 LogicalResult RowProgramBuilder::addElementwise(Operation *op) {
   Type narrow = elementTypeOf(op->getResult(0));
@@ -124,6 +150,14 @@ LogicalResult RowProgramBuilder::addElementwise(Operation *op) {
   NamedAttrList attributes(op->getAttrs());
   if (isa<arith::ArithFastMathInterface>(op))
     attributes.erase("fastmath");
+  if (isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp, arith::CeilDivSIOp,
+          arith::CeilDivUIOp>(op)) {
+    auto divide = [name](ImplicitLocOpBuilder &b, ValueRange values) {
+      return divideInts(b, name.getValue(), values[0], values[1]);
+    };
+    define(op->getResult(0), compute(type, operands, divide, 20));
+    return success();
+  }
   unsigned cost = isa<math::MathDialect>(op->getDialect()) ? 20 : (isa<arith::DivFOp>(op) ? 4 : 1);
   NodeId node = compute(
       type, operands,
@@ -298,13 +332,13 @@ void RowProgramBuilder::addEmbedding(tfm::EmbeddingOp op) {
   Access access{table.root, table.offset, {}, {}, table.shape[1] == 1 ? 0 : table.strides[1]};
   NodeId id = load(op.getIds(), Role::Row);
   if (!op.getOffset())
-    return define(op.getResult(), gather(table, access, table.strides[0], 0, id));
+    return define(op.getResult(), gather(op, table, 0, access, id, false));
   Type i1 = IntegerType::get(context, 1), i64 = IntegerType::get(context, 64);
   auto number = [&](int64_t value) { return constant(IntegerAttr::get(i64, value)); };
   NodeId row = binary("arith.subi", compute(i64, {id}, extendToI64()), load(op.getOffset(), Role::Uniform));
   NodeId here = compute(i1, {row, number(table.shape[0])}, compareInt(arith::CmpIPredicate::ult));
   NodeId safe = compute(i64, {here, row, number(0)}, select());
-  NodeId value = gather(table, access, table.strides[0], 0, safe);
+  NodeId value = gather(op, table, 0, access, safe, false);
   Type type = program.nodes[value].type;
   define(op.getResult(), compute(type, {here, value, constant(type, 0.0)}, select()));
 }
@@ -357,8 +391,8 @@ void RowProgramBuilder::addLogits(Operation *op) {
     View row = logits;
     row.shape.pop_back();
     row.strides.pop_back();
-    NodeId target =
-        convert(gather(logits, accessOf(row, Role::Row, program.domain.cols), logits.strides.back(), 0, safe), type);
+    NodeId target = convert(
+        gather(op, logits, logits.shape.size() - 1, accessOf(row, Role::Row, program.domain.cols), safe, false), type);
     return define(sum.getTarget(), compute(type, {counts, target, constant(type, 0.0)}, select()));
   }
   auto gradient = cast<tfm::CrossEntropyGradOp>(op);
@@ -481,7 +515,7 @@ LogicalResult RowProgramBuilder::add(Operation *op) {
       .Case([&](tfm::EmbeddingOp embedding) { return addEmbedding(embedding), success(); })
       .Case([&](tfm::GatherOp op) {
         View table = views.of(op.getInput()), ids = views.of(op.getIndices());
-        int64_t axis = op.getAxis(), size = table.shape[axis], count = product(ids.shape);
+        int64_t axis = op.getAxis(), count = product(ids.shape);
         Sizes inner(table.shape.begin() + axis + 1, table.shape.end());
         Sizes innerStrides(table.strides.begin() + axis + 1, table.strides.end());
         collapse(inner, innerStrides);
@@ -502,7 +536,7 @@ LogicalResult RowProgramBuilder::add(Operation *op) {
         load.storage = load.type;
         load.perRow = true;
         NodeId id = push(std::move(load));
-        return define(op.getResult(), gather(table, access, table.strides[axis], size, id)), success();
+        return define(op.getResult(), gather(op, table, axis, access, id, true)), success();
       })
       .Case<tfm::ReshapeOp, tfm::TransposeOp, tfm::SliceOp, tfm::BroadcastOp>([&](Operation *view) {
         // Materialized: a copy through the view that the op would have been.

@@ -161,13 +161,16 @@ NodeId RowProgramBuilder::loadView(const View &view, Type type, Role role, int64
   return push(std::move(node));
 }
 
-NodeId RowProgramBuilder::gather(const View &table, Access access, int64_t axisStride, int64_t axisSize, NodeId index) {
+NodeId RowProgramBuilder::gather(Operation *op, const View &table, int64_t axis, Access access, NodeId index,
+                                 bool fromEnd) {
   Node node{NodeKind::Load, computeType(elementTypeOf(table.root))};
   node.access = std::move(access);
   node.storage = elementTypeOf(table.root);
   node.operands = {index};
-  node.gatherStride = axisStride;
-  node.gatherSize = axisSize;
+  node.gatherStride = table.strides[axis];
+  node.gatherSize = table.shape[axis];
+  node.gatherFromEnd = fromEnd;
+  node.gatherName = op->getName().stripDialect();
   node.perRow = node.access.colStride == 0;
   node.cost = 1;
   return push(std::move(node));

@@ -42,7 +42,9 @@ struct Node {
   Access access;                         // Load, Index
   mlir::Type storage;                    // Load: element type in memory; Round: the narrow type
   std::optional<int64_t> gatherStride;   // Load: operand 0 is an index with this stride
-  int64_t gatherSize = 0;                // negative indices count from here
+  int64_t gatherSize = 0;                // .. below this
+  bool gatherFromEnd = false;            // negative indices count from gatherSize
+  llvm::StringRef gatherName;            // of the op, for what is said of an index out of range
   BuildFn build;
   RowReduction reduction = RowReduction::Sum;
 };
@@ -93,7 +95,7 @@ private:
   NodeId constant(mlir::Type type, double value);
   NodeId columnIndex();
   NodeId shardOffset(tfm::ShardOffsetOp op);
-  NodeId gather(const View &table, Access access, int64_t axisStride, int64_t axisSize, NodeId index);
+  NodeId gather(mlir::Operation *op, const View &table, int64_t axis, Access access, NodeId index, bool fromEnd);
   NodeId compute(mlir::Type type, llvm::ArrayRef<NodeId> operands, BuildFn build, unsigned cost = 1);
   NodeId reduce(RowReduction kind, NodeId node);
   NodeId binary(llvm::StringRef name, NodeId a, NodeId b);

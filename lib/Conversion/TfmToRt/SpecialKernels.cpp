@@ -142,9 +142,10 @@ static void emitReduce(BodyEmitter &emitter, const Views &views, tfm::ReduceOp o
                          return {reduceTwo(k, op.getKind(), carried[0], k.load(buffer, at, storage))};
                        })[0];
     if (op.getKind() == tfm::ReduceKind::Mean) {
-      double count = product(reducedShape);
-      total = isa<FloatType>(type) ? arith::DivFOp::create(k.b, total, k.constant(type, count)).getResult()
-                                   : arith::DivSIOp::create(k.b, total, k.constant(type, count)).getResult();
+      int64_t count = product(reducedShape);
+      total = isa<FloatType>(type)
+                  ? arith::DivFOp::create(k.b, total, k.constant(type, count)).getResult()
+                  : arith::DivSIOp::create(k.b, total, k.constant(type, std::max<int64_t>(count, 1))).getResult();
     }
     k.store(total, k.buffer(result.root), viewPosition(k, result, i), storage);
   });
@@ -234,14 +235,6 @@ static void emitGenericMatmul(BodyEmitter &emitter, const Views &views, Operatio
 // Scatters
 //===----------------------------------------------------------------------===//
 
-static Value loadIndex(KernelBuilder &k, Value buffer, Value at, Type type, int64_t size) {
-  Value index = k.load(buffer, at, type);
-  Value negative = arith::CmpIOp::create(k.b, arith::CmpIPredicate::slt, index, k.constant(type, 0));
-  Value wrapped = arith::AddIOp::create(k.b, index, k.constant(type, size));
-  index = arith::SelectOp::create(k.b, negative, wrapped, index);
-  return arith::IndexCastOp::create(k.b, k.b.getIndexType(), index);
-}
-
 /// In index order, parallel over the other dimensions; summed in the compute type.
 static void emitScatterAdd(BodyEmitter &emitter, const Views &views, tfm::ScatterAddOp op) {
   View updates = views.of(op.getUpdates()), ids = views.of(op.getIndices()), result = views.of(op.getResult());
@@ -275,7 +268,7 @@ static void emitScatterAdd(BodyEmitter &emitter, const Views &views, tfm::Scatte
       columns([&](Value j) { k.store(k.constant(type, 0.0), target, at(size, row, j), type); });
     });
     overRows(count, [&](Value n) {
-      Value row = loadIndex(k, indices, viewPosition(k, ids, n), idType, size);
+      Value row = k.position(k.load(indices, viewPosition(k, ids, n), idType), size, /*fromEnd=*/true, "scatter_add");
       columns([&](Value j) {
         Value position = at(size, row, j);
         Value value = k.load(source, viewPosition(k, updates, at(count, n, j)), storage);
@@ -306,7 +299,7 @@ static void emitScatterNd(BodyEmitter &emitter, const Views &views, tfm::Scatter
       Value position = k.index(0);
       for (int64_t d = 0; d < depth; ++d) {
         Value at = viewPosition(k, ids, k.add(k.scale(n, depth), k.index(d)));
-        Value index = loadIndex(k, k.buffer(ids.root), at, idType, result.shape[d]);
+        Value index = k.position(k.load(k.buffer(ids.root), at, idType), result.shape[d], true, "scatter_nd");
         position = k.add(position, k.scale(index, result.strides[d]));
       }
       k.loop(k.index(0), k.index(inner), 1, {}, [&](Value j, ValueRange) {

@@ -1,5 +1,14 @@
 // RUN: %drover-opt %s --split-input-file --verify-diagnostics
 
+// check_index C1
+func.func private @kernel(%begin: index, %end: index, %i: i64) attributes {rt.kernel} {
+  // expected-error @below {{'rt.check_index' op expects a range from a number up, not [5, 4)}}
+  rt.check_index %i in [5, 4) of "layer: gather"
+  return
+}
+
+// -----
+
 // launch C1
 func.func private @plain(%begin: index, %end: index)
 func.func private @body(%call: !rt.call, %n: index) {

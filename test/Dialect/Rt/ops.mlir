@@ -6,6 +6,9 @@ func.func private @kernel(%begin: index, %end: index, %x: memref<64xf32>, %call:
   %0 = rt.call_size %call
   // CHECK: rt.call_accumulates
   %1 = rt.call_accumulates %call
+  %i = arith.constant 3 : i64
+  // CHECK: rt.check_index %{{.*}} in{{ ?}}[-4, 4) of "layer: gather"
+  rt.check_index %i in [-4, 4) of "layer: gather"
   return
 }
 

@@ -57,6 +57,7 @@ CompiledBodies::CompiledBodies(const std::string &text, const host::HostOptions 
   define("drover_rt_embedding_grad", &drover_rt_embedding_grad);
   define("drover_rt_collective_start", &drover_rt_collective_start);
   define("drover_rt_collective_wait", &drover_rt_collective_wait);
+  define("drover_rt_index_error", &drover_rt_index_error);
   llvm::cantFail(loaded->getMainJITDylib().define(llvm::orc::absoluteSymbols(symbols)));
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(StringRef(object->data(), object->size()), "bodies");
   if (llvm::Error error = loaded->addObjectFile(std::move(buffer))) {

@@ -18,12 +18,12 @@ def ConvertRtToLLVM : Pass<"convert-rt-to-llvm", "mlir::ModuleOp"> {
   let summary = "bodies and kernels with the ABI of the runtime";
   let description = [{
     Gives bodies the signature of `drover_body_fn` and kernels that of `drover_kernel_fn`, and turns
-    launches and library calls into calls of the runtime with constant descriptors
+    launches, library calls and checks into calls of the runtime with constant descriptors
     (runtime/include/drover/rt/abi.h). Memrefs stay, cast from and to descriptors of pointers, for
     `finalize-memref-to-llvm`.
     Expects: `rt.body` and `rt.kernel` functions without other calls. Guarantees: no `rt` op is left.
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::scf::SCFDialect"];
 }
 
 #endif // DROVER_CONVERSION_RTTOLLVM_PASSES

@@ -55,8 +55,15 @@ static LogicalResult verifyComputeType(Operation *op, Value buffer, StringRef na
 }
 
 //===----------------------------------------------------------------------===//
-// Launch
+// Indices, launch
 //===----------------------------------------------------------------------===//
+
+LogicalResult CheckIndexOp::verify() {
+  int64_t low = getLow(), size = getSize();
+  if (low > size) // C1
+    return emitOpError("expects a range from a number up, not [") << low << ", " << size << ")";
+  return success();
+}
 
 LogicalResult LaunchOp::verify() {
   if (static_cast<int64_t>(getGrain()) <= 0) // C3

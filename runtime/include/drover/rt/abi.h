@@ -144,6 +144,9 @@ typedef struct drover_action {
 void drover_rt_parallel_for(const drover_call *call, drover_kernel_fn kernel, int64_t count, int64_t grain,
                             void *const *operands);
 
+/* An index that a kernel read is not in [low, size): ends the rank. `what` names the body and the operation. */
+void drover_rt_index_error(const char *what, int64_t index, int64_t low, int64_t size);
+
 /* C[m,n] (store) A[m,k] B[k,n], row-major with leading dimensions; trans_a: A is stored [k,m]. Sums in
  * f32. dtypes f32 or bf16 for A and B (equal), f32 or bf16 for C. `batch` products at the strides
  * (in elements) stride_a, stride_b, stride_c. */

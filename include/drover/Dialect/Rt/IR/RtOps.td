@@ -159,6 +159,27 @@ def Rt_CoordinateOp : Rt_Op<"coordinate", [Pure]> {
   let assemblyFormat = "$call $axis attr-dict";
 }
 
+def Rt_CheckIndexOp : Rt_Op<"check_index", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "end the run where an index is out of range";
+  let description = [{
+    Calls `drover_rt_index_error` with `what` where `index` is not in [low, size). Indices come from files at run time:
+    a load or store at one that is out of range would touch other memory.
+
+    C1: `low` is at most `size`.
+
+    Example:
+    ```mlir
+    func.func private @k(%begin: index, %end: index, %i: i64) attributes {rt.kernel} {
+      rt.check_index %i in [-8, 8) of "layer: gather"
+      return
+    }
+    ```
+  }];
+  let arguments = (ins I64:$index, I64Attr:$low, I64Attr:$size, StrAttr:$what);
+  let assemblyFormat = "$index `in` `[` $low `,` $size `)` `of` $what attr-dict";
+  let hasVerifier = 1;
+}
+
 def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
                                    MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "run a kernel over the indices [0, count)";
