@@ -247,6 +247,14 @@ def duplicate():
     return model([node("Neg", ["x"], ["y"], "one"), node("Abs", ["x"], ["y"], "two")], [out("x", [4])], [out("y", [4])])
 
 
+def index_of(op, indices, *updates, **attributes):
+    """A constant index that the operand of 2 x 3 has not."""
+    data = [tensor("i", np.array(indices, np.int64))] + [tensor("u", np.array(u, np.float32)) for u in updates]
+    inputs = ["x", "i"] + ["u"] * len(updates)
+    return model([node(op, inputs, ["y"], "pick", **attributes)], [out("x", [2, 3])],
+                 [helper.make_tensor_value_info("y", FLOAT, None)], data)
+
+
 def ir3_inputs():
     """IR 3 lists initializers as inputs."""
     w = tensor("fc.weight", values(H, H))
@@ -342,6 +350,10 @@ FILES = {
     "attention23": attention23, "group_query": group_query, "unsorted": unsorted, "cycle": cycle, "dangling": dangling,
     "duplicate": duplicate, "ir3_inputs": ir3_inputs, "functions": functions, "branch": branch, "unsupported": unsupported,
     "storage_forms": storage_forms,
+    "gather_index": lambda: index_of("Gather", [0, 2], axis=0),
+    "gather_elements_index": lambda: index_of("GatherElements", [[0, 3]], axis=1),
+    "gather_nd_index": lambda: index_of("GatherND", [[0, 5]]),
+    "scatter_nd_index": lambda: index_of("ScatterND", [[-3, 0]], [1]),
     "external_escapes": lambda: external_with(location="../secret.bin"),
     "external_missing": lambda: external_with(location="nowhere.bin"),
     "external_short": lambda: external_with(offset="1024"),

@@ -14,12 +14,29 @@ namespace {
 // Gathers
 //===----------------------------------------------------------------------===//
 
+/// Indices that are known here lie in [-size, size); false after an error. Others are checked where they are read.
+bool checkIndices(NodeContext &n, const Value &indices, const Expr &size) {
+  std::optional<int64_t> bound = size.constant();
+  if (!indices.known || !bound)
+    return true;
+  for (size_t i = 0; i < indices.known->ints.size(); ++i) {
+    std::optional<int64_t> index = indices.known->ints[i].constant();
+    if (!index || (*index >= -*bound && *index < *bound))
+      continue;
+    n.b.fail("index " + Twine(*index) + " is not in [" + Twine(-*bound) + ", " + Twine(*bound) + ")");
+    return false;
+  }
+  return true;
+}
+
 void gather(NodeContext &n) {
   const Value &table = n.in(0);
   Value indices = n.plain(1);
   if (n.b.failed())
     return;
   int64_t axis = n.axis(n.intAttr("axis", 0), table.rank());
+  if (n.b.failed() || !checkIndices(n, indices, table.shape[axis]))
+    return;
   bool isTable = table.initializer && table.rank() == 2 && axis == 0 && isFloat(table.type) && !indices.known;
   if (isTable && n.parameters.isParameter(table, Role::Embedding)) {
     Value weight = n.parameters.get(n.node, table, Role::Embedding);
@@ -55,6 +72,8 @@ void gatherElements(NodeContext &n) {
   int64_t axis = n.axis(n.intAttr("axis", 0), x.rank());
   if (x.rank() != indices.rank() || n.b.failed())
     return n.b.fail("expected indices of rank " + Twine(x.rank()) + ", not " + Twine(indices.rank()));
+  if (!checkIndices(n, indices, x.shape[axis]))
+    return;
   Value places = n.b.scalarInt(0);
   for (int64_t dim = 0; dim < x.rank(); ++dim) {
     Value at = dim == axis ? nonNegative(n, indices, x.shape[dim]) : n.b.iota(ElemType::Int64, indices.shape, dim);
@@ -80,6 +99,8 @@ void gatherNd(NodeContext &n) {
       at = n.b.iota(ElemType::Int64, places, dim);
     } else {
       Value part = n.b.sliceAxis(indices, indices.rank() - 1, dim - batchDims, dim - batchDims + 1);
+      if (!checkIndices(n, part, x.shape[dim]))
+        return;
       at = nonNegative(n, n.b.reshape(part, places), x.shape[dim]);
     }
     flat = n.b.add(n.b.mul(flat, n.b.scalarInt(x.shape[dim])), at);
@@ -101,6 +122,9 @@ void scatterNd(NodeContext &n) {
   std::optional<int64_t> tuple = indices.rank() ? indices.shape.back().constant() : std::nullopt;
   if (!tuple || *tuple > x.rank() || updates.type != x.type)
     return n.b.fail("indices and updates do not fit a tensor of rank " + Twine(x.rank()));
+  for (int64_t dim = 0; indices.known && dim < *tuple; ++dim)
+    if (!checkIndices(n, n.b.sliceAxis(indices, indices.rank() - 1, dim, dim + 1), x.shape[dim]))
+      return;
   // Every place in order is a copy: exporters write slice assignments so.
   Shape expected(indices.shape.begin(), indices.shape.end() - 1);
   expected.append(x.shape.begin() + *tuple, x.shape.end());
