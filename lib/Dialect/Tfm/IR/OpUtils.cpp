@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "OpUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -67,12 +68,23 @@ LogicalResult drover::tfm::verifyShapes(Operation *op) {
   return success();
 }
 
-uint64_t drover::tfm::elements(Value value) {
-  uint64_t count = 1;
-  for (int64_t size : shapeOf(value))
-    count *= ShapedType::isDynamic(size) ? 0 : static_cast<uint64_t>(size);
-  return count;
+uint64_t drover::tfm::countProduct(ArrayRef<uint64_t> counts) {
+  if (llvm::is_contained(counts, 0))
+    return 0; // also where the rest exceeds 64 bits
+  uint64_t result = 1;
+  for (uint64_t count : counts)
+    result = llvm::SaturatingMultiply(result, count);
+  return result;
 }
+
+uint64_t drover::tfm::sizeProduct(ArrayRef<int64_t> sizes) {
+  SmallVector<uint64_t> counts;
+  for (int64_t size : sizes)
+    counts.push_back(ShapedType::isDynamic(size) ? 0 : static_cast<uint64_t>(size));
+  return countProduct(counts);
+}
+
+uint64_t drover::tfm::elements(Value value) { return sizeProduct(shapeOf(value)); }
 
 int64_t drover::tfm::product(int64_t a, int64_t b) {
   int64_t result;
@@ -88,7 +100,8 @@ uint64_t drover::tfm::detail::minimumBytes(Operation *op) {
     if (!type)
       return;
     Type element = type.getElementType();
-    total += elements(value) * (element.isIndex() ? 8 : (element.getIntOrFloatBitWidth() + 7) / 8);
+    uint64_t bytes = element.isIndex() ? 8 : (element.getIntOrFloatBitWidth() + 7) / 8;
+    total = llvm::SaturatingMultiplyAdd(elements(value), bytes, total);
   };
   llvm::SmallPtrSet<Value, 8> seen;
   for (Value operand : op->getOperands())
@@ -97,6 +110,30 @@ uint64_t drover::tfm::detail::minimumBytes(Operation *op) {
   for (Value result : op->getResults())
     add(result);
   return total;
+}
+
+LogicalResult drover::tfm::verifyConstantIndices(Operation *op, Value indices, ArrayRef<int64_t> sizes, bool fromEnd) {
+  DenseIntElementsAttr constant;
+  if (sizes.empty() || !matchPattern(indices, m_Constant(&constant)))
+    return success();
+  auto check = [&](const APInt &index, int64_t size) -> LogicalResult {
+    int64_t low = fromEnd && !ShapedType::isDynamic(size) ? -size : 0;
+    if (ShapedType::isDynamic(size) || (index.sge(low) && index.slt(size)))
+      return success();
+    return op->emitOpError("expects indices in [") << low << ", " << size << "), not " << index.getSExtValue();
+  };
+  if (constant.empty())
+    return success();
+  if (constant.isSplat()) {
+    for (int64_t size : sizes)
+      if (failed(check(constant.getSplatValue<APInt>(), size)))
+        return failure();
+    return success();
+  }
+  for (auto [i, index] : llvm::enumerate(constant.getValues<APInt>()))
+    if (failed(check(index, sizes[i % sizes.size()])))
+      return failure();
+  return success();
 }
 
 LogicalResult drover::tfm::verifySameElementType(Operation *op, ValueRange values) {

@@ -37,11 +37,20 @@ llvm::LogicalResult inferSame(mlir::Operation *op, mlir::ValueRange operands, un
 /// Holds the result types against inferResultShapes: the tail of every verifier of the dialect.
 llvm::LogicalResult verifyShapes(mlir::Operation *op);
 
-/// Number of elements of a static shape, 0 for a dynamic one. Wraps beyond 64 bits.
+/// Number of elements of a static shape, 0 for a dynamic one. Ends at the largest 64-bit number.
 uint64_t elements(mlir::Value value);
+
+/// Products of counts that end at the largest 64-bit number; of sizes, 0 where one is dynamic.
+uint64_t countProduct(llvm::ArrayRef<uint64_t> counts);
+uint64_t sizeProduct(llvm::ArrayRef<int64_t> sizes);
 
 /// The product of two sizes; dynamic where one is, or where it exceeds 63 bits.
 int64_t product(int64_t a, int64_t b);
+
+/// Constant indices lie in [0, size), or in [-size, size) with `fromEnd`; index i is of sizes[i % count], as the last
+/// dimension has one of each. Others are checked where they are read (rt.check_index).
+llvm::LogicalResult verifyConstantIndices(mlir::Operation *op, mlir::Value indices, llvm::ArrayRef<int64_t> sizes,
+                                          bool fromEnd);
 
 /// Operands and results have one element type.
 llvm::LogicalResult verifySameElementType(mlir::Operation *op, mlir::ValueRange values);

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "OpUtils.h"
+#include "llvm/Support/MathExtras.h"
 #include <cmath>
 
 using namespace mlir;
@@ -34,7 +35,13 @@ LogicalResult RopeOp::verify() {
       return emitOpError("expects inv_freq to have ") << rotary / 2 << " elements, not " << table->size();
     if (getScaling())
       return emitOpError("expects no scaling where inv_freq is given");
+    for (float frequency : *table)
+      if (!std::isfinite(frequency))
+        return emitOpError("expects inv_freq to be finite, not ") << frequency;
   }
+  double theta = getTheta().convertToDouble(), magnitude = getMagnitude().convertToDouble();
+  if (!(theta > 0) || !std::isfinite(theta) || !std::isfinite(magnitude)) // C6
+    return emitOpError("expects a positive theta and a finite magnitude, not ") << theta << " and " << magnitude;
   return verifyShapes(*this);
 }
 uint64_t RopeOp::getFlops() { return 0; }
@@ -136,24 +143,34 @@ template <typename OpT> static LogicalResult verifyAttention(OpT op) {
     if (op.getCausal() == CausalKind::BottomRight)
       return op.emitOpError("expects causal none or top_left with a query_index, not bottom_right");
   }
-  return success();
+  if (llvm::is_contained(query, 0) || llvm::is_contained(key, 0) || llvm::is_contained(value, 0)) // C10
+    return op.emitOpError("expects sizes that are not 0, not ")
+           << str(query) << ", " << str(key) << " and " << str(value);
+  if (!op.getScale().isFinite())
+    return op.emitOpError("expects a finite scale, not ") << op.getScale().convertToDouble();
+  return verifySameElementType(op, {op.getQuery(), op.getKey(), op.getValue(), op.getResult()}); // C11
 }
 
-/// Multiply-adds of one attention's scores, or of its output, over all heads: pairs of query and key
-/// that a causal mask allows, times the head size. Query i of S sees i + 1 of T keys under a top-left mask, i + 1 + T -
-/// S under a bottom-right one, but no less than none and no more than T. Queries that are a part of the sequence see
-/// their share of all pairs, which CP's two chunks do exactly.
-template <typename OpT> static uint64_t attendedPairs(OpT op) {
-  uint64_t batch = shapeOf(op.getQuery())[0], queries = shapeOf(op.getQuery())[1], keys = shapeOf(op.getKey())[1];
-  uint64_t pairs = queries * keys;
-  uint64_t triangle = std::min(queries, keys);
+/// Multiply-adds of `products` products of the size of an attention's scores and as many of that of its output, over
+/// all heads: pairs of query and key that a causal mask allows, times the head size. Query i of S sees i + 1 of T keys
+/// under a top-left mask, i + 1 + T - S under a bottom-right one, but no less than none and no more than T. Queries
+/// that are a part of the sequence see their share of all pairs, which CP's two chunks do exactly. 0 for dynamic sizes.
+template <typename OpT> static uint64_t multiplyAdds(OpT op, uint64_t products) {
+  ArrayRef<int64_t> query = shapeOf(op.getQuery()), key = shapeOf(op.getKey()), value = shapeOf(op.getValue());
+  if (llvm::is_contained(query, ShapedType::kDynamic) || llvm::is_contained(value, ShapedType::kDynamic) ||
+      ShapedType::isDynamic(key[1]))
+    return 0;
+  uint64_t queries = query[1], keys = key[1], least = std::min(queries, keys);
+  auto half = [](uint64_t a, uint64_t x) { return countProduct({a, x}) / 2; };
+  uint64_t pairs = countProduct({queries, keys});
   if (op.getCausal() == CausalKind::TopLeft && op.getQueryIndex())
-    pairs = queries * (keys + 1) / 2;
+    pairs = half(queries, keys + 1);
   else if (op.getCausal() == CausalKind::TopLeft)
-    pairs = triangle * (triangle + 1) / 2 + (queries - triangle) * keys;
+    pairs = llvm::SaturatingAdd(half(least, least + 1), countProduct({queries - least, keys}));
   else if (op.getCausal() == CausalKind::BottomRight)
-    pairs = triangle * (triangle + 1) / 2 + (keys - triangle) * queries;
-  return batch * pairs * op.getNumHeads();
+    pairs = llvm::SaturatingAdd(half(least, least + 1), countProduct({keys - least, queries}));
+  uint64_t heads = op.getNumHeads(), kvHeads = op.getNumKvHeads();
+  return countProduct({products, static_cast<uint64_t>(query[0]), pairs, heads, query[2] / heads + value[2] / kvHeads});
 }
 
 LogicalResult AttentionOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
@@ -168,7 +185,7 @@ LogicalResult AttentionOp::verify() {
     return failure();
   return verifyShapes(*this);
 }
-uint64_t AttentionOp::getFlops() { return 2 * attendedPairs(*this) * (getHeadSize() + getValueHeadSize()); }
+uint64_t AttentionOp::getFlops() { return multiplyAdds(*this, 2); }
 
 LogicalResult AttentionGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   shapes.push_back(Shape(shapeOf(getQuery()))); // C2
@@ -178,6 +195,8 @@ LogicalResult AttentionGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shap
 }
 LogicalResult AttentionGradOp::verify() {
   if (failed(verifyAttention(*this))) // C3
+    return failure();
+  if (failed(verifySameElementType(*this, {getQuery(), getGradient()}))) // C1
     return failure();
   auto [expected, logSumExp] = forwardShapes(*this);
   for (Value operand : {getResult(), getGradient()})
@@ -189,6 +208,5 @@ LogicalResult AttentionGradOp::verify() {
 }
 uint64_t AttentionGradOp::getFlops() {
   // Model FLOPs: dV, dP, dQ, dK. The scores that are computed again are hardware FLOPs only.
-  int64_t head = shapeOf(getQuery())[2] / getNumHeads(), valueHead = shapeOf(getValue())[2] / getNumKvHeads();
-  return 4 * attendedPairs(*this) * (head + valueHead);
+  return multiplyAdds(*this, 4);
 }

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace drover::tfm;
@@ -39,9 +40,9 @@ LogicalResult RopeScalingAttr::verify(function_ref<InFlightDiagnostic()> emitErr
   double factor = factorValue.convertToDouble(), low = lowValue.convertToDouble(), high = highValue.convertToDouble();
   if (kind != "linear" && kind != "llama3")
     return emitError() << "rope_scaling expects kind \"linear\" or \"llama3\", not \"" << kind << '"';
-  if (!(factor > 0))
+  if (!(factor > 0) || !std::isfinite(factor))
     return emitError() << "rope_scaling expects a positive factor, not " << factor;
-  if (kind == "llama3" && (!(low > 0) || !(high > low) || original <= 0))
+  if (kind == "llama3" && (!(low > 0) || !(high > low) || !std::isfinite(high) || original <= 0))
     return emitError() << "rope_scaling expects 0 < low < high and a positive original length, not low " << low
                        << ", high " << high << ", original " << original;
   return success();

@@ -5,6 +5,7 @@
 #include "OpUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace drover::tfm;
@@ -12,12 +13,14 @@ using namespace drover::tfm;
 namespace {
 /// True where every element of an integer tensor is known and not zero.
 bool isAllOnes(Value value) {
+  SmallPtrSet<Operation *, 4> seen; // ends where broadcasts use each other in a circle
+  for (auto broadcast = value.getDefiningOp<BroadcastOp>(); broadcast && seen.insert(broadcast).second;
+       broadcast = value.getDefiningOp<BroadcastOp>())
+    value = broadcast.getInput();
   if (auto fill = value.getDefiningOp<FillOp>()) {
     auto number = dyn_cast<IntegerAttr>(fill.getValue());
     return number && !number.getValue().isZero();
   }
-  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
-    return isAllOnes(broadcast.getInput());
   DenseIntElementsAttr elements;
   return matchPattern(value, m_Constant(&elements)) &&
          llvm::none_of(elements.getValues<APInt>(), [](const APInt &element) { return element.isZero(); });

@@ -14,6 +14,24 @@ static LogicalResult verifyElementType(Operation *op, Value a, Value b, StringRe
   return success();
 }
 
+/// Inputs have one element type; gradients have it too, or that of sums over it.
+static LogicalResult verifyTypes(Operation *op, ValueRange inputs, ValueRange gradients = {}) {
+  if (failed(verifySameElementType(op, inputs)))
+    return failure();
+  Type type = getElementTypeOrSelf(inputs.front());
+  for (Value gradient : gradients)
+    if (Type given = getElementTypeOrSelf(gradient); given != type && given != accumulatorType(type))
+      return op->emitOpError("expects gradients of ") << type << " or " << accumulatorType(type) << ", not " << given;
+  return success();
+}
+
+/// Operands and results, as far as they are there, have one element type.
+static LogicalResult verifyOneType(Operation *op) {
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
+  return verifyTypes(op, values);
+}
+
 /// C1 of the norms and bias_add: rows, and where it is given a vector as long as they are.
 static LogicalResult verifyVector(Operation *op, Value vector, Value rows, StringRef name) {
   ArrayRef<int64_t> full = shapeOf(rows);
@@ -39,6 +57,9 @@ LogicalResult EmbeddingOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) 
 }
 LogicalResult EmbeddingOp::verify() {
   if (failed(verifyElementType(*this, getTable(), getResult(), "table and result"))) // C3
+    return failure();
+  if (shapeOf(getTable()).size() == 2 && !getOffset() &&
+      failed(verifyConstantIndices(*this, getIds(), shapeOf(getTable()).take_front(), /*fromEnd=*/false))) // C5
     return failure();
   return verifyShapes(*this);
 }
@@ -80,7 +101,9 @@ LogicalResult LinearOp::verify() {
   return verifyShapes(*this);
 }
 uint64_t LinearOp::getFlops() {
-  return shapeOf(getInput()).empty() ? 0 : 2 * elements(getResult()) * shapeOf(getInput()).back();
+  return shapeOf(getInput()).empty()
+             ? 0
+             : countProduct({2, elements(getResult()), sizeProduct(shapeOf(getInput()).take_back())});
 }
 
 LogicalResult LinearWeightGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
@@ -102,14 +125,16 @@ LogicalResult LinearWeightGradOp::verify() {
   return verifyShapes(*this);
 }
 uint64_t LinearWeightGradOp::getFlops() {
-  return shapeOf(getInput()).empty() ? 0 : 2 * elements(getInput()) * shapeOf(getGradient()).back();
+  return shapeOf(getInput()).empty()
+             ? 0
+             : countProduct({2, elements(getInput()), sizeProduct(shapeOf(getGradient()).take_back())});
 }
 
 LogicalResult BiasAddOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   return inferSame(*this, getInput(), 1, shapes); // C2
 }
 LogicalResult BiasAddOp::verify() {
-  if (failed(verifyVector(*this, getBias(), getInput(), "bias"))) // C1
+  if (failed(verifyVector(*this, getBias(), getInput(), "bias")) || failed(verifyOneType(*this))) // C1, C3
     return failure();
   return verifyShapes(*this);
 }
@@ -138,11 +163,20 @@ static LogicalResult verifyEps(Operation *op, const APFloat &eps) {
   return success();
 }
 
+/// Of a norm's gradients; those of weight and bias are sums (verifyAccumulator).
+template <typename OpT> static LogicalResult verifyNormTypes(OpT op) {
+  SmallVector<Value> inputs{op.getInput()};
+  if (op.getWeight())
+    inputs.push_back(op.getWeight());
+  return verifyTypes(op, inputs, {op.getGradient(), op.getInputGrad()});
+}
+
 LogicalResult RmsNormOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   return inferSame(*this, getInput(), 1, shapes); // C2
 }
 LogicalResult RmsNormOp::verify() {
-  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")) || failed(verifyEps(*this, getEps()))) // C1, C3
+  if (failed(verifyVector(*this, getWeight(), getInput(), "weight")) ||   // C1
+      failed(verifyEps(*this, getEps())) || failed(verifyOneType(*this))) // C3, C4
     return failure();
   return verifyShapes(*this);
 }
@@ -157,6 +191,8 @@ LogicalResult RmsNormGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes
 }
 LogicalResult RmsNormGradOp::verify() {
   if (failed(verifyVector(*this, getWeight(), getInput(), "weight")) || failed(verifyEps(*this, getEps()))) // C3
+    return failure();
+  if (failed(verifyNormTypes(*this))) // C4
     return failure();
   if (getWeightGrad() && failed(verifyAccumulator(*this, getWeightGrad(), getInput(), "weight_grad"))) // C2
     return failure();
@@ -173,6 +209,8 @@ LogicalResult LayerNormOp::verify() {
     return failure();
   if (getBias() && !getWeight()) // C4
     return emitOpError("expects weight where bias is given");
+  if (failed(verifyOneType(*this))) // C5
+    return failure();
   return verifyShapes(*this);
 }
 uint64_t LayerNormOp::getFlops() { return 0; }
@@ -192,6 +230,8 @@ LogicalResult LayerNormGradOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shap
 LogicalResult LayerNormGradOp::verify() {
   if (failed(verifyVector(*this, getWeight(), getInput(), "weight")) || failed(verifyEps(*this, getEps()))) // C3
     return failure();
+  if (failed(verifyNormTypes(*this))) // C4
+    return failure();
   if (getWeightGrad() && !getWeight()) // C2
     return emitOpError("expects weight where weight_grad is a result");
   for (auto [vector, name] : {std::pair(getWeightGrad(), "weight_grad"), std::pair(getBiasGrad(), "bias_grad")})
@@ -205,16 +245,18 @@ uint64_t LayerNormGradOp::getFlops() { return 0; }
 // Activations
 //===----------------------------------------------------------------------===//
 
-#define DROVER_SAME_SHAPE_OP(OP, RESULTS)                                                                              \
+// All shapes are equal (C1), and TYPES agree (C2).
+#define DROVER_SAME_SHAPE_OP(OP, RESULTS, TYPES)                                                                       \
   LogicalResult OP::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {                                             \
     return inferSame(*this, getOperation()->getOperands(), RESULTS, shapes);                                           \
   }                                                                                                                    \
-  LogicalResult OP::verify() { return verifyShapes(*this); }                                                           \
+  LogicalResult OP::verify() { return failed(TYPES) ? failure() : verifyShapes(*this); }                               \
   uint64_t OP::getFlops() { return 0; }
 
-DROVER_SAME_SHAPE_OP(GeluOp, 1)
-DROVER_SAME_SHAPE_OP(GeluGradOp, 1)
-DROVER_SAME_SHAPE_OP(SiluOp, 1)
-DROVER_SAME_SHAPE_OP(SiluGradOp, 1)
-DROVER_SAME_SHAPE_OP(SwigluOp, 1)
-DROVER_SAME_SHAPE_OP(SwigluGradOp, 2)
+DROVER_SAME_SHAPE_OP(GeluOp, 1, verifyOneType(*this))
+DROVER_SAME_SHAPE_OP(GeluGradOp, 1, verifyTypes(*this, getInput(), {getGradient(), getResult()}))
+DROVER_SAME_SHAPE_OP(SiluOp, 1, verifyOneType(*this))
+DROVER_SAME_SHAPE_OP(SiluGradOp, 1, verifyTypes(*this, getInput(), {getGradient(), getResult()}))
+DROVER_SAME_SHAPE_OP(SwigluOp, 1, verifyOneType(*this))
+DROVER_SAME_SHAPE_OP(SwigluGradOp, 2,
+                     verifyTypes(*this, {getGate(), getUp()}, {getGradient(), getGateGrad(), getUpGrad()}))

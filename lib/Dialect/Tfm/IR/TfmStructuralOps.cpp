@@ -34,6 +34,8 @@ static LogicalResult verifyShapeMap(Operation *op, Value result, std::optional<A
 //===----------------------------------------------------------------------===//
 // Reshape, transpose, broadcast
 //===----------------------------------------------------------------------===//
+// In graph regions and unreachable blocks ops may use themselves, or each other in a circle. Composing two of a circle
+// makes it shorter, down to an op that uses itself, where the folders stop.
 
 LogicalResult ReshapeOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes &shapes) {
   shapes.push_back(ownShape(getResult(), getShape(), symbols));
@@ -52,13 +54,13 @@ LogicalResult ReshapeOp::verify() {
 uint64_t ReshapeOp::getFlops() { return 0; }
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   auto type = cast<RankedTensorType>(getType());
-  if (getInput().getType() == type && type.hasStaticShape())
+  if (getInput() != getResult() && getInput().getType() == type && type.hasStaticShape())
     return getInput();
-  if (auto inner = getInput().getDefiningOp<ReshapeOp>()) {
-    getInputMutable().assign(inner.getInput());
-    return getResult();
-  }
-  return {};
+  auto inner = getInput().getDefiningOp<ReshapeOp>();
+  if (!inner || inner.getInput() == getInput())
+    return {};
+  getInputMutable().assign(inner.getInput());
+  return getResult();
 }
 
 LogicalResult TransposeOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
@@ -80,11 +82,11 @@ LogicalResult TransposeOp::verify() {
 }
 uint64_t TransposeOp::getFlops() { return 0; }
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
-  if (getInput().getType() == getType() &&
+  if (getInput() != getResult() && getInput().getType() == getType() &&
       llvm::equal(getPermutation(), llvm::seq<int64_t>(0, getPermutation().size())))
     return getInput();
   auto inner = getInput().getDefiningOp<TransposeOp>();
-  if (!inner)
+  if (!inner || inner.getInput() == getInput())
     return {};
   SmallVector<int64_t> composed;
   for (int64_t dim : getPermutation())
@@ -112,7 +114,8 @@ LogicalResult BroadcastOp::verify() {
 uint64_t BroadcastOp::getFlops() { return 0; }
 OpFoldResult BroadcastOp::fold(FoldAdaptor) {
   auto type = cast<RankedTensorType>(getType());
-  return getInput().getType() == type && type.hasStaticShape() ? OpFoldResult(getInput()) : OpFoldResult();
+  bool same = getInput() != getResult() && getInput().getType() == type && type.hasStaticShape();
+  return same ? OpFoldResult(getInput()) : OpFoldResult();
 }
 
 //===----------------------------------------------------------------------===//
@@ -153,7 +156,7 @@ template <typename OpT> static LogicalResult verifyBoxMaps(OpT op) {
 /// A box of all elements.
 template <typename OpT> static OpFoldResult foldWholeBox(OpT op) {
   auto type = cast<RankedTensorType>(op.getType());
-  bool whole = op.getInput().getType() == type && type.hasStaticShape() &&
+  bool whole = op.getInput() != op.getResult() && op.getInput().getType() == type && type.hasStaticShape() &&
                llvm::all_of(op.getOffsets(), [](int64_t offset) { return offset == 0; }) &&
                llvm::all_of(op.getStrides(), [](int64_t stride) { return stride == 1; });
   return whole ? OpFoldResult(op.getInput()) : OpFoldResult();
@@ -216,8 +219,8 @@ LogicalResult ConcatOp::verify() {
 }
 uint64_t ConcatOp::getFlops() { return 0; }
 OpFoldResult ConcatOp::fold(FoldAdaptor) {
-  return getInputs().size() == 1 && getInputs()[0].getType() == getType() ? OpFoldResult(getInputs()[0])
-                                                                          : OpFoldResult();
+  bool same = getInputs().size() == 1 && getInputs()[0] != getResult() && getInputs()[0].getType() == getType();
+  return same ? OpFoldResult(getInputs()[0]) : OpFoldResult();
 }
 
 //===----------------------------------------------------------------------===//
@@ -249,7 +252,8 @@ LogicalResult ReduceOp::verify() {
 }
 uint64_t ReduceOp::getFlops() { return 0; }
 OpFoldResult ReduceOp::fold(FoldAdaptor) {
-  return getAxes().empty() && getInput().getType() == getType() ? OpFoldResult(getInput()) : OpFoldResult();
+  bool same = getAxes().empty() && getInput() != getResult() && getInput().getType() == getType();
+  return same ? OpFoldResult(getInput()) : OpFoldResult();
 }
 
 LogicalResult MatmulOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
@@ -271,10 +275,17 @@ LogicalResult MatmulOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
   shapes.push_back(shape);
   return success();
 }
-LogicalResult MatmulOp::verify() { return verifyShapes(*this); }
+LogicalResult MatmulOp::verify() {
+  if (failed(verifySameElementType(*this, {getLhs(), getRhs()}))) // C3
+    return failure();
+  Type type = getElementTypeOrSelf(getLhs()), result = getElementTypeOrSelf(getResult());
+  if (result != type && result != accumulatorType(type))
+    return emitOpError("expects a result of ") << type << " or " << accumulatorType(type) << ", not " << result;
+  return verifyShapes(*this);
+}
 uint64_t MatmulOp::getFlops() {
   ArrayRef<int64_t> lhs = shapeOf(getLhs());
-  return 2 * elements(getResult()) * lhs[lhs.size() - (getTransposeLhs() ? 2 : 1)];
+  return countProduct({2, elements(getResult()), sizeProduct(lhs[lhs.size() - (getTransposeLhs() ? 2 : 1)])});
 }
 
 LogicalResult SoftmaxOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
@@ -283,6 +294,8 @@ LogicalResult SoftmaxOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
 LogicalResult SoftmaxOp::verify() {
   if (getAxis() >= shapeOf(getInput()).size()) // C1
     return emitOpError("expects axis to be a dimension of ") << str(shapeOf(getInput()));
+  if (failed(verifySameElementType(*this, {getInput(), getResult()}))) // C2
+    return failure();
   return verifyShapes(*this);
 }
 uint64_t SoftmaxOp::getFlops() { return 0; }
@@ -305,7 +318,9 @@ LogicalResult GatherOp::inferResultShapes(ArrayRef<int64_t>, Shapes &shapes) {
 LogicalResult GatherOp::verify() {
   if (failed(verifySameElementType(*this, {getInput(), getResult()}))) // C2
     return failure();
-  return verifyShapes(*this);
+  if (failed(verifyShapes(*this)))
+    return failure();
+  return verifyConstantIndices(*this, getIndices(), shapeOf(getInput()).slice(getAxis(), 1), /*fromEnd=*/true); // C3
 }
 uint64_t GatherOp::getFlops() { return 0; }
 
@@ -325,6 +340,9 @@ LogicalResult ScatterAddOp::inferResultShapes(ArrayRef<int64_t> symbols, Shapes 
 }
 LogicalResult ScatterAddOp::verify() {
   if (failed(verifyShapes(*this)))
+    return failure();
+  if (failed(verifyConstantIndices(*this, getIndices(), shapeOf(getResult()).slice(getAxis(), 1),
+                                   /*fromEnd=*/true))) // C1
     return failure();
   return verifyShapeMap(*this, getResult(), getShape());
 }
@@ -346,6 +364,8 @@ LogicalResult ScatterNdOp::verify() {
   llvm::append_range(updates, input.drop_front(indices.back()));
   if (!compatible(updates, shapeOf(getUpdates()))) // C3
     return emitOpError("expects updates of shape ") << str(updates) << ", not " << str(shapeOf(getUpdates()));
+  if (failed(verifyConstantIndices(*this, getIndices(), input.take_front(indices.back()), /*fromEnd=*/true))) // C4
+    return failure();
   return verifyShapes(*this);
 }
 uint64_t ScatterNdOp::getFlops() { return 0; }

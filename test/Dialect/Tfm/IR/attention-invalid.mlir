@@ -221,3 +221,27 @@ func.func @c9_bottom_right(%q: tensor<2x3x12xf32>, %k: tensor<2x5x6xf32>, %v: te
   %0, %1 = tfm.attention %q, %k, %v query_index %i causal bottom_right {num_heads = 4 : i64, num_kv_heads = 2 : i64, scale = 0.5 : f64} : (tensor<2x3x12xf32>, tensor<2x5x6xf32>, tensor<2x5x4xf32>, tensor<3xi64>) -> (tensor<2x3x8xf32>, tensor<2x4x3xf32>)
   return
 }
+
+// -----
+
+func.func @c10_no_channels(%q: tensor<2x8x0xf32>) {
+  // expected-error@+1 {{expects sizes that are not 0, not [2x8x0], [2x8x0] and [2x8x0]}}
+  %0, %1 = tfm.attention %q, %q, %q {num_heads = 4 : i64, num_kv_heads = 4 : i64, scale = 1.0 : f64} : (tensor<2x8x0xf32>, tensor<2x8x0xf32>, tensor<2x8x0xf32>) -> (tensor<2x8x0xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @c10_scale_nan(%q: tensor<2x8x64xf32>) {
+  // expected-error@+1 {{expects a finite scale, not nan}}
+  %0, %1 = tfm.attention %q, %q, %q {num_heads = 4 : i64, num_kv_heads = 4 : i64, scale = 0x7FF8000000000000 : f64} : (tensor<2x8x64xf32>, tensor<2x8x64xf32>, tensor<2x8x64xf32>) -> (tensor<2x8x64xf32>, tensor<2x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @c11_result_of_another_type(%q: tensor<2x8x64xf32>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'bf16'}}
+  %0, %1 = tfm.attention %q, %q, %q {num_heads = 4 : i64, num_kv_heads = 4 : i64, scale = 1.0 : f64} : (tensor<2x8x64xf32>, tensor<2x8x64xf32>, tensor<2x8x64xf32>) -> (tensor<2x8x64xbf16>, tensor<2x4x8xf32>)
+  return
+}

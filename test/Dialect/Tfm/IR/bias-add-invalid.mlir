@@ -21,3 +21,11 @@ func.func @c2_result_of_another_shape(%x: tensor<3x5xf32>, %b: tensor<5xf32>) {
   %0 = tfm.bias_add %x, %b : (tensor<3x5xf32>, tensor<5xf32>) -> tensor<5x3xf32>
   return
 }
+
+// -----
+
+func.func @c3_bias_of_another_type(%x: tensor<3x5xf32>, %b: tensor<5xf64>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'f64'}}
+  %0 = tfm.bias_add %x, %b : (tensor<3x5xf32>, tensor<5xf64>) -> tensor<3x5xf32>
+  return
+}

@@ -37,3 +37,12 @@ func.func @c4_offset_of_rank_1(%ids: tensor<3xi64>, %table: tensor<4x2xf32>, %o:
   %0 = tfm.embedding %ids, %table offset %o : (tensor<3xi64>, tensor<4x2xf32>, tensor<1xi64>) -> tensor<3x2xf32>
   return
 }
+
+// -----
+
+func.func @c5_constant_id_too_large(%t: tensor<4x5xf32>) {
+  %i = arith.constant dense<[[0, 4]]> : tensor<1x2xi64>
+  // expected-error@+1 {{expects indices in [0, 4), not 4}}
+  %0 = tfm.embedding %i, %t : (tensor<1x2xi64>, tensor<4x5xf32>) -> tensor<1x2x5xf32>
+  return
+}

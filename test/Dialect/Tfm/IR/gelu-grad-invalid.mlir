@@ -13,3 +13,11 @@ func.func @c1_result_of_another_shape(%x: tensor<3x5xf32>, %dy: tensor<3x5xf32>)
   %0 = tfm.gelu_grad %x, %dy {kind = 0 : i32} : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<5x3xf32>
   return
 }
+
+// -----
+
+func.func @c2_gradient_of_another_type(%x: tensor<3x5xbf16>, %dy: tensor<3x5xbf16>) {
+  // expected-error@+1 {{expects gradients of 'bf16' or 'f32', not 'f64'}}
+  %0 = tfm.gelu_grad %x, %dy {kind = 0 : i32} : (tensor<3x5xbf16>, tensor<3x5xbf16>) -> tensor<3x5xf64>
+  return
+}

@@ -13,3 +13,11 @@ func.func @unknown_kind(%x: tensor<3x5xf32>) {
   %0 = tfm.gelu %x {kind = 2 : i32} : (tensor<3x5xf32>) -> tensor<3x5xf32>
   return
 }
+
+// -----
+
+func.func @c2_result_of_another_type(%x: tensor<3x5xf32>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'bf16'}}
+  %0 = tfm.gelu %x {kind = 0 : i32} : (tensor<3x5xf32>) -> tensor<3x5xbf16>
+  return
+}

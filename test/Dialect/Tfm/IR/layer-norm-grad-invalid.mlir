@@ -45,3 +45,11 @@ func.func @c3_input_of_rank_0(%x: tensor<f32>, %dy: tensor<f32>) {
   %dx, %db = tfm.layer_norm_grad %x, %dy {eps = 1.0e-6 : f64, resultSegmentSizes = array<i32: 1, 0, 1>} : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<1xf32>)
   return
 }
+
+// -----
+
+func.func @c4_gradient_of_another_type(%x: tensor<3x5xbf16>, %dy: tensor<3x5xf64>) {
+  // expected-error@+1 {{expects gradients of 'bf16' or 'f32', not 'f64'}}
+  %0 = tfm.layer_norm_grad %x, %dy {eps = 1.0e-5 : f64, resultSegmentSizes = array<i32: 1, 0, 0>} : (tensor<3x5xbf16>, tensor<3x5xf64>) -> tensor<3x5xbf16>
+  return
+}

@@ -61,3 +61,11 @@ func.func @c4_bias_without_weight(%x: tensor<3x5xf32>, %b: tensor<5xf32>) {
   %0 = tfm.layer_norm %x bias %b {eps = 1.0e-6 : f64} : (tensor<3x5xf32>, tensor<5xf32>) -> tensor<3x5xf32>
   return
 }
+
+// -----
+
+func.func @c5_bias_of_another_type(%x: tensor<3x5xf32>, %w: tensor<5xf32>, %b: tensor<5xbf16>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'bf16'}}
+  %0 = tfm.layer_norm %x weight %w bias %b {eps = 1.0e-5 : f64} : (tensor<3x5xf32>, tensor<5xf32>, tensor<5xbf16>) -> tensor<3x5xf32>
+  return
+}

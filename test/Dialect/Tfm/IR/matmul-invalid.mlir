@@ -37,3 +37,19 @@ func.func @c2_transposed_sizes_differ(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>) 
   %0 = tfm.matmul %a, %b {transpose_rhs} : (tensor<3x4xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
   return
 }
+
+// -----
+
+func.func @c3_mixed_operands(%a: tensor<2x2xf32>, %b: tensor<2x2xbf16>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'bf16'}}
+  %0 = tfm.matmul %a, %b : (tensor<2x2xf32>, tensor<2x2xbf16>) -> tensor<2x2xf32>
+  return
+}
+
+// -----
+
+func.func @c3_result_of_another_type(%a: tensor<2x2xbf16>) {
+  // expected-error@+1 {{expects a result of 'bf16' or 'f32', not 'f64'}}
+  %0 = tfm.matmul %a, %a : (tensor<2x2xbf16>, tensor<2x2xbf16>) -> tensor<2x2xf64>
+  return
+}

@@ -61,3 +61,19 @@ func.func @c3_input_of_rank_0(%x: tensor<f32>, %dy: tensor<f32>) {
   %dx = tfm.rms_norm_grad %x, %dy {eps = 1.0e-6 : f64} : (tensor<f32>, tensor<f32>) -> tensor<f32>
   return
 }
+
+// -----
+
+func.func @c4_weight_of_another_type(%x: tensor<3x5xf32>, %w: tensor<5xbf16>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'bf16'}}
+  %0, %1 = tfm.rms_norm_grad %x, %x, %w {eps = 1.0e-5 : f64} : (tensor<3x5xf32>, tensor<3x5xf32>, tensor<5xbf16>) -> (tensor<3x5xf32>, tensor<5xf32>)
+  return
+}
+
+// -----
+
+func.func @c4_gradient_of_another_type(%x: tensor<3x5xbf16>, %dy: tensor<3x5xf16>) {
+  // expected-error@+1 {{expects gradients of 'bf16' or 'f32', not 'f16'}}
+  %0 = tfm.rms_norm_grad %x, %dy {eps = 1.0e-5 : f64} : (tensor<3x5xbf16>, tensor<3x5xf16>) -> tensor<3x5xbf16>
+  return
+}

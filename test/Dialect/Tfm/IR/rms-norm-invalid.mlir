@@ -45,3 +45,19 @@ func.func @c3_nan_eps(%x: tensor<3x5xf32>) {
   %0 = tfm.rms_norm %x {eps = 0x7FF8000000000000 : f64} : (tensor<3x5xf32>) -> tensor<3x5xf32>
   return
 }
+
+// -----
+
+func.func @c4_weight_of_another_type(%x: tensor<3x5xf32>, %w: tensor<5xf64>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'f64'}}
+  %0 = tfm.rms_norm %x, %w {eps = 1.0e-5 : f64} : (tensor<3x5xf32>, tensor<5xf64>) -> tensor<3x5xf32>
+  return
+}
+
+// -----
+
+func.func @c4_result_of_another_type(%x: tensor<3x5xf32>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'f16'}}
+  %0 = tfm.rms_norm %x {eps = 1.0e-5 : f64} : (tensor<3x5xf32>) -> tensor<3x5xf16>
+  return
+}

@@ -101,3 +101,27 @@ func.func @c5_result_of_another_shape(%x: tensor<2x3x8xf32>, %p: tensor<2x3xi64>
   %0 = tfm.rope %x, %p {head_size = 4 : i64, rotary_dim = 4 : i64, theta = 1.0e4 : f64} : (tensor<2x3x8xf32>, tensor<2x3xi64>) -> tensor<2x3x4xf32>
   return
 }
+
+// -----
+
+func.func @c6_negative_theta(%q: tensor<2x8x64xf32>, %p: tensor<2x8xi64>) {
+  // expected-error@+1 {{expects a positive theta and a finite magnitude, not -1}}
+  %0 = tfm.rope %q, %p {head_size = 64 : i64, rotary_dim = 4 : i64, theta = -1.0 : f64} : (tensor<2x8x64xf32>, tensor<2x8xi64>) -> tensor<2x8x64xf32>
+  return
+}
+
+// -----
+
+func.func @c6_magnitude_nan(%q: tensor<2x8x64xf32>, %p: tensor<2x8xi64>) {
+  // expected-error@+1 {{expects a positive theta and a finite magnitude, not 1.000000e+04 and nan}}
+  %0 = tfm.rope %q, %p {head_size = 64 : i64, rotary_dim = 4 : i64, theta = 1.0e4 : f64, magnitude = 0x7FF8000000000000 : f64} : (tensor<2x8x64xf32>, tensor<2x8xi64>) -> tensor<2x8x64xf32>
+  return
+}
+
+// -----
+
+func.func @c4_frequency_infinite(%q: tensor<2x8x64xf32>, %p: tensor<2x8xi64>) {
+  // expected-error@+1 {{expects inv_freq to be finite, not}}
+  %0 = tfm.rope %q, %p {head_size = 64 : i64, rotary_dim = 4 : i64, theta = 1.0e4 : f64, inv_freq = array<f32: 1.0, 0x7F800000>} : (tensor<2x8x64xf32>, tensor<2x8xi64>) -> tensor<2x8x64xf32>
+  return
+}

@@ -29,3 +29,12 @@ func.func @c1_dynamic_without_shape(%u: tensor<3x5xf32>, %i: tensor<3xi64>) {
   %0 = tfm.scatter_add %u, %i {axis = 0 : i64} : (tensor<3x5xf32>, tensor<3xi64>) -> tensor<?x5xf32>
   return
 }
+
+// -----
+
+func.func @c1_constant_index_too_large(%u: tensor<3x5xf32>) {
+  %i = arith.constant dense<[0, 3, 4]> : tensor<3xi64>
+  // expected-error@+1 {{expects indices in [-4, 4), not 4}}
+  %0 = tfm.scatter_add %u, %i {axis = 0 : i64} : (tensor<3x5xf32>, tensor<3xi64>) -> tensor<4x5xf32>
+  return
+}

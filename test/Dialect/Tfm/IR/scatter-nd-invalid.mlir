@@ -45,3 +45,12 @@ func.func @c3_updates_of_another_shape(%x: tensor<4x5xf32>, %i: tensor<2x1xi64>,
   %0 = tfm.scatter_nd %x, %i, %u : (tensor<4x5xf32>, tensor<2x1xi64>, tensor<2x4xf32>) -> tensor<4x5xf32>
   return
 }
+
+// -----
+
+func.func @c4_constant_index_too_large(%x: tensor<9x4xf32>, %u: tensor<2xf32>) {
+  %i = arith.constant dense<[[8, 3], [3, 8]]> : tensor<2x2xi64>
+  // expected-error@+1 {{expects indices in [-4, 4), not 8}}
+  %0 = tfm.scatter_nd %x, %i, %u : (tensor<9x4xf32>, tensor<2x2xi64>, tensor<2xf32>) -> tensor<9x4xf32>
+  return
+}

@@ -21,3 +21,11 @@ func.func @c1_result_of_another_shape(%x: tensor<2x3xf32>) {
   %0 = tfm.softmax %x {axis = 1 : i64} : tensor<2x3xf32> -> tensor<3x2xf32>
   return
 }
+
+// -----
+
+func.func @c2_another_type(%x: tensor<3x5xf32>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'bf16'}}
+  %0 = tfm.softmax %x {axis = 1 : i64} : tensor<3x5xf32> -> tensor<3x5xbf16>
+  return
+}

@@ -13,3 +13,11 @@ func.func @c1_result_of_another_shape(%g: tensor<3x5xf32>, %u: tensor<3x5xf32>) 
   %0 = tfm.swiglu %g, %u : (tensor<3x5xf32>, tensor<3x5xf32>) -> tensor<3x4xf32>
   return
 }
+
+// -----
+
+func.func @c2_mixed_types(%g: tensor<3x5xf32>, %u: tensor<3x5xbf16>) {
+  // expected-error@+1 {{expects equal element types, not 'f32' and 'bf16'}}
+  %0 = tfm.swiglu %g, %u : (tensor<3x5xf32>, tensor<3x5xbf16>) -> tensor<3x5xf16>
+  return
+}
