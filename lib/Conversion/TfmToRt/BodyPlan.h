@@ -11,6 +11,7 @@
 
 #include "RowProgram.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace drover::lower {
 
@@ -88,7 +89,7 @@ private:
   bool mayOverwrite(const Unit &unit, mlir::Value value, mlir::Value old) const;
   Unit *unitOf(mlir::Operation *op);
 
-  llvm::DenseMap<mlir::Value, tfm::AccumulateOp> sinks;
+  llvm::MapVector<mlir::Value, tfm::AccumulateOp> sinks;
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> added;    // addition -> matmul
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> absorbed; // op without a unit -> the op that stands for it
   llvm::DenseMap<mlir::Value, mlir::Value> aliases;              // value -> value in whose memory it is

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "BodyGradient.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Regex.h"
 
 using namespace mlir;
@@ -42,7 +43,7 @@ private:
   SmallVector<func::CallOp> calls;
   Value loss;
   std::map<BodyUse, BodyGradient> bodies;
-  DenseMap<Operation *, BodyGradient *> gradientOf; // of a call
+  llvm::MapVector<Operation *, BodyGradient *> gradientOf; // of a call, in program order
 
   func::FuncOp microbatch; // the new one
   SmallVector<DictionaryAttr> argumentAttrs;

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/Support/Format.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -207,7 +208,7 @@ template <typename OpT> struct ShortenEps : OpRewritePattern<OpT> {
 
   LogicalResult matchAndRewrite(OpT op, PatternRewriter &rewriter) const override {
     double eps = op.getEps().convertToDouble(), shorter = shortest(eps);
-    if (eps == shorter)
+    if (!std::isfinite(eps) || eps == shorter)
       return failure();
     rewriter.modifyOpInPlace(op, [&] { op.setEps(APFloat(shorter)); });
     return success();

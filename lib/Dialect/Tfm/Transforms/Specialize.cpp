@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "IndexRange.h"
 #include "TransformUtils.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -42,6 +43,7 @@ private:
   LogicalResult specialize(Operation *op);
   LogicalResult evaluateMaps(Operation *op);
   LogicalResult setShape(Value value, ArrayRef<int64_t> shape);
+  LogicalResult checkPositions(EmbeddingOp op);
 
   SmallVector<int64_t> symbols;
 };
@@ -203,6 +205,18 @@ LogicalResult Specialize::specialize(Operation *op) {
   return success();
 }
 
+/// A table of positions has a row for each that is counted up to.
+LogicalResult Specialize::checkPositions(EmbeddingOp op) {
+  auto range = indexRange(op.getIds());
+  int64_t rows = op.getTable().getType().getDimSize(0);
+  if (!range || op.getOffset() || (range->first >= 0 && range->second < rows))
+    return success();
+  InFlightDiagnostic error = op.emitOpError("counts positions from ") << range->first << " to " << range->second;
+  error << " where the model has " << rows << ": accepted are up to " << rows << ", not ";
+  llvm::interleaveComma(sizes, error, [&](const std::string &size) { error << size; });
+  return error;
+}
+
 LogicalResult Specialize::specialize(func::FuncOp function) {
   if (function.isExternal())
     return success();
@@ -210,6 +224,9 @@ LogicalResult Specialize::specialize(func::FuncOp function) {
     return failure();
   for (Operation &op : llvm::make_early_inc_range(function.getBody().getOps()))
     if (!op.hasTrait<OpTrait::IsTerminator>() && failed(specialize(&op)))
+      return failure();
+  for (EmbeddingOp embedding : function.getBody().getOps<EmbeddingOp>())
+    if (failed(checkPositions(embedding)))
       return failure();
   Operation *terminator = function.getBody().back().getTerminator();
   function.setType(

@@ -71,3 +71,40 @@ module attributes {tfm.symbols = ["batch", "length"]} {
     return
   }
 }
+
+// -----
+
+module attributes {tfm.symbols = ["batch", "length"]} {
+  func.func @model(%table: tensor<7x4xf32> {tfm.parameter = "wpe"}) -> tensor<1x?x4xf32> {
+    %0 = tfm.iota {axis = 1 : i64, shape = affine_map<()[s0, s1] -> (1, s1)>} : tensor<1x?xi64>
+    // expected-error@+1 {{'tfm.embedding' op counts positions from 0 to 7 where the model has 7: accepted are up to 7, not batch=2, length=8}}
+    %1 = tfm.embedding %0, %table : (tensor<1x?xi64>, tensor<7x4xf32>) -> tensor<1x?x4xf32>
+    return %1 : tensor<1x?x4xf32>
+  }
+}
+
+// -----
+
+// From 2 on, as OPT counts; read through views.
+module attributes {tfm.symbols = ["batch", "length"]} {
+  func.func @model(%table: tensor<9x4xf32> {tfm.parameter = "wpe"}) -> tensor<?x?x4xf32> {
+    %0 = tfm.iota {axis = 0 : i64, shape = affine_map<()[s0, s1] -> (s1)>} : tensor<?xi64>
+    %two = tfm.fill {value = 2 : i64, shape = affine_map<()[s0, s1] -> (s1)>} : tensor<?xi64>
+    %1 = arith.addi %0, %two : tensor<?xi64>
+    %2 = tfm.broadcast %1 {shape = affine_map<()[s0, s1] -> (s0, s1)>} : tensor<?xi64> -> tensor<?x?xi64>
+    // expected-error@+1 {{'tfm.embedding' op counts positions from 2 to 9 where the model has 9}}
+    %3 = tfm.embedding %2, %table : (tensor<?x?xi64>, tensor<9x4xf32>) -> tensor<?x?x4xf32>
+    return %3 : tensor<?x?x4xf32>
+  }
+}
+
+// -----
+
+// As many positions as rows are accepted.
+module attributes {tfm.symbols = ["batch", "length"]} {
+  func.func @model(%table: tensor<8x4xf32> {tfm.parameter = "wpe"}) -> tensor<1x?x4xf32> {
+    %0 = tfm.iota {axis = 1 : i64, shape = affine_map<()[s0, s1] -> (1, s1)>} : tensor<1x?xi64>
+    %1 = tfm.embedding %0, %table : (tensor<1x?xi64>, tensor<8x4xf32>) -> tensor<1x?x4xf32>
+    return %1 : tensor<1x?x4xf32>
+  }
+}
