@@ -78,6 +78,8 @@ std::string checkCompileOptions(const CompileOptions &options) {
     return "--seq-len=" + std::to_string(plan.sequenceLength) + ": expected 1 or more";
   if (std::optional<schedule::Error> error = schedule::checkPlan(plan))
     return error->message;
+  if (plan.tp == 1 && plan.tpOverlap != "none")
+    return "--tp-overlap=" + plan.tpOverlap + ": needs --tp=2 or more; accepted with one rank is none";
   if (!options.train && plan.mask == "documents")
     return "--mask=documents: accepted with --task=train only";
   if (options.target == "host" && plan.attention == "cudnn")

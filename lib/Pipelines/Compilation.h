@@ -44,6 +44,7 @@ private:
 
   /// Runs the passes that `build` adds on the module.
   mlir::LogicalResult runPasses(llvm::function_ref<void(mlir::OpPassManager &)> build);
+  mlir::LogicalResult checkOutput();
   mlir::LogicalResult hashModel();
   /// An error at the model file.
   mlir::InFlightDiagnostic error();

@@ -78,6 +78,8 @@ LogicalResult (Compilation::*const Compilation::kPhaseMethods[])() = {
 
 LogicalResult Compilation::run() {
   static_assert(std::size(kPhases) == std::size(kPhaseMethods), "one method a phase");
+  if (failed(checkOutput()))
+    return failure();
   StringRef last = options.stopAfter.empty() ? lastPhase(options.emit) : StringRef(options.stopAfter);
   for (size_t i = 0; i < std::size(kPhases); ++i) {
     const PhaseInfo &phase = kPhases[i];
@@ -127,6 +129,23 @@ void Compilation::printState(StringRef phase, raw_ostream &os) {
 }
 
 InFlightDiagnostic Compilation::error() { return emitError(FileLineColLoc::get(&context, options.model.path, 0, 0)); }
+
+/// What cannot be written is said before the work, not after it.
+LogicalResult Compilation::checkOutput() {
+  if (options.output.empty() || options.output == "-")
+    return success();
+  bool exists = llvm::sys::fs::exists(options.output);
+  int descriptor = -1;
+  std::error_code code = llvm::sys::fs::openFileForWrite(
+      options.output, descriptor, exists ? llvm::sys::fs::CD_OpenExisting : llvm::sys::fs::CD_CreateNew);
+  if (code)
+    return error() << "cannot write '" << options.output << "': " << code.message();
+  llvm::sys::fs::file_t file = llvm::sys::fs::convertFDToNativeFile(descriptor);
+  llvm::sys::fs::closeFile(file);
+  if (!exists)
+    llvm::sys::fs::remove(options.output);
+  return success();
+}
 
 LogicalResult Compilation::writeText(llvm::function_ref<void(raw_ostream &)> print) {
   std::string message;

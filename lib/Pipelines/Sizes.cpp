@@ -88,12 +88,6 @@ FailureOr<std::vector<std::string>> resolveSizes(ModuleOp module, const ModelFac
   plan.microbatch = std::max<int64_t>(1, plan.microbatch);
   if (plan.globalBatches.empty())
     plan.globalBatches = {plan.microbatch * plan.dp * (train ? plan.pp : 1)};
-  // A batch is compiled once, however often it is named.
-  std::vector<int64_t> distinct;
-  for (int64_t globalBatch : plan.globalBatches)
-    if (!llvm::is_contained(distinct, globalBatch))
-      distinct.push_back(globalBatch);
-  plan.globalBatches = distinct;
   if (!train && plan.globalBatches != std::vector<int64_t>{plan.microbatch * plan.dp})
     return module.emitError("the forward task runs one microbatch: accepted is --global-batch=")
            << plan.microbatch * plan.dp;

@@ -17,6 +17,8 @@ constexpr int64_t kMostMicrobatches = 1 << 16;
 
 /// Chunks are numbered in 16 bits.
 constexpr int64_t kMostChunks = 1 << 14;
+/// Of any one axis and of the chunks of a rank, so that products of them are numbers; and runs of a chunk in a step.
+constexpr int64_t kMostOfAnAxis = 1 << 16, kMostRuns = 1 << 20;
 
 /// A non-negative number that is the whole of `text`.
 std::optional<int64_t> parseCount(const std::string &text) {
@@ -54,14 +56,18 @@ std::vector<int64_t> drover::schedule::spreadLayers(int64_t numLayers, int64_t n
 
 Result<int64_t> drover::schedule::countMicrobatches(const Plan &plan, int64_t globalBatch) {
   int64_t step = plan.microbatch * plan.dp;
-  if (globalBatch <= 0 || globalBatch % step)
+  if (globalBatch <= 0 || globalBatch % step) {
+    int64_t below = std::max<int64_t>(0, globalBatch) / step * step, above = below + step;
     return Error{"global batch " + quote(globalBatch) +
                  " is not a multiple of microbatch * dp = " + quote(plan.microbatch) + " * " + quote(plan.dp) +
-                 "; accepted near it are " + quote(std::max(step, globalBatch / step * step)) + " and " +
-                 quote((std::max<int64_t>(0, globalBatch) / step + 1) * step)};
+                 "; accepted near it " + (below ? "are " + quote(below) + " and " : "is ") + quote(above)};
+  }
   if (globalBatch / step > kMostMicrobatches)
     return Error{"global batch " + quote(globalBatch) + " is more than " + quote(kMostMicrobatches) +
                  " microbatches; accepted is up to " + quote(kMostMicrobatches * step)};
+  if (globalBatch / step * plan.chunks > kMostRuns)
+    return Error{"global batch " + quote(globalBatch) + " is " + quote(globalBatch / step) + " microbatches of " +
+                 quote(plan.chunks) + " chunks: expected up to " + quote(kMostRuns) + " in all"};
   return globalBatch / step;
 }
 
@@ -92,8 +98,8 @@ std::optional<Error> drover::schedule::checkPlan(const Plan &plan) {
   const std::pair<const char *, int64_t> counts[] = {
       {"tp", plan.tp}, {"cp", plan.cp}, {"pp", plan.pp}, {"dp", plan.dp}, {"chunks", plan.chunks}};
   for (auto [name, value] : counts)
-    if (value < 1)
-      return Error{std::string(name) + " is " + quote(value) + ": expected 1 or more"};
+    if (value < 1 || value > kMostOfAnAxis)
+      return Error{std::string(name) + " is " + quote(value) + ": expected 1 to " + quote(kMostOfAnAxis)};
   bool oneChunk =
       plan.schedule() == ScheduleKind::OneForwardOneBackward || plan.schedule() == ScheduleKind::ZeroBubbleH1;
   if (oneChunk && plan.chunks != 1)
@@ -108,6 +114,10 @@ std::optional<Error> drover::schedule::checkPlan(const Plan &plan) {
         "step, and with zero 1, 2 and 3 either"};
   if (plan.pp * plan.chunks > kMostChunks)
     return Error{"pp * chunks is " + quote(plan.pp * plan.chunks) + ": expected up to " + quote(kMostChunks)};
+  for (size_t i = 0; i < plan.globalBatches.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (plan.globalBatches[i] == plan.globalBatches[j])
+        return Error{"global batch " + quote(plan.globalBatches[i]) + " is given twice"};
   if (plan.microbatch > 0)
     for (int64_t globalBatch : plan.globalBatches) {
       Result<int64_t> microbatches = countMicrobatches(plan, globalBatch);

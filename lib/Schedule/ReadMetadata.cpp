@@ -380,6 +380,19 @@ Batch Reader::batch(const Json &json) {
 
 } // namespace
 
+/// A field that is misspelled would be an option that is not followed.
+static std::string findUnknownField(const Json &plan) {
+  const Json known = Json::parse(serializePlan(Plan()));
+  for (const auto &[name, value] : plan.items())
+    if (!known.contains(name)) {
+      std::string accepted;
+      for (const auto &[field, unused] : known.items())
+        accepted += (accepted.empty() ? "" : ", ") + field;
+      return "unknown field '" + name + "': expected " + accepted;
+    }
+  return "";
+}
+
 Result<Plan> drover::schedule::readPlan(const std::string &text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object())
@@ -387,7 +400,7 @@ Result<Plan> drover::schedule::readPlan(const std::string &text) {
   // What `plan --json` prints for one plan holds more than the options.
   if (json.contains("plan") && json["plan"].is_object())
     json = json["plan"];
-  std::string error;
+  std::string error = findUnknownField(json);
   Plan plan = Reader(error).plan(json);
   if (!error.empty())
     return Error{error};

@@ -13,7 +13,7 @@ using namespace mlir;
 namespace drover::tool {
 
 ModelOptions::ModelOptions(cl::SubCommand &command)
-    : model(cl::Positional, cl::Required, cl::desc("MODEL"), cl::value_desc("an .onnx file"), cl::sub(command)),
+    : model(cl::Positional, cl::Required, cl::desc("MODEL"), cl::value_desc("MODEL"), cl::sub(command)),
       dims("dim", cl::desc("fix a symbolic size"), cl::value_desc("NAME=VALUE"), cl::sub(command)),
       inputs("input", cl::desc("replace a model input by a constant"),
              cl::value_desc("NAME=ones|zeros|arange|FILE.npy"), cl::sub(command)),

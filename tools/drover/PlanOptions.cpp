@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "PlanOptions.h"
 #include "drover/Schedule/Serialize.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/WithColor.h"
 
@@ -53,6 +54,9 @@ PlanOptions::PlanOptions(cl::SubCommand &command)
 
 std::string PlanOptions::read(schedule::Plan &plan) const {
   if (!planFile.empty()) {
+    // A device may have no end.
+    if (sys::fs::exists(planFile) && !sys::fs::is_regular_file(planFile))
+      return planFile + ": expected a regular file";
     auto buffer = MemoryBuffer::getFile(planFile);
     if (!buffer)
       return planFile + ": " + buffer.getError().message();

@@ -15,6 +15,9 @@ int main(int argc, char **argv) {
       compileCommand(),
       checkCommand(),
   };
+  // Before a subcommand there are none but LLVM's own, which are for its developers.
+  static llvm::cl::OptionCategory category("drover options");
+  llvm::cl::HideUnrelatedOptions(category);
   llvm::cl::ParseCommandLineOptions(argc, argv, "drover: a compiler for training transformers on GPU clusters\n");
   for (const Subcommand &subcommand : subcommands)
     if (subcommand.command)

@@ -39,7 +39,10 @@ TEST(Plan, globalBatchIsAMultipleOfMicrobatchTimesDp) {
   Result<int64_t> bad = countMicrobatches(plan, 10);
   ASSERT_FALSE(bad);
   EXPECT_EQ(bad.error(), "global batch 10 is not a multiple of microbatch * dp = 2 * 2; accepted near it are 8 and 12");
-  EXPECT_FALSE(countMicrobatches(plan, 0));
+  EXPECT_EQ(countMicrobatches(plan, 0).error(),
+            "global batch 0 is not a multiple of microbatch * dp = 2 * 2; accepted near it is 4");
+  EXPECT_EQ(countMicrobatches(plan, 3).error(),
+            "global batch 3 is not a multiple of microbatch * dp = 2 * 2; accepted near it is 4");
   EXPECT_TRUE(countMicrobatches(plan, 4 * 65536));
   EXPECT_EQ(countMicrobatches(plan, 4 * 65537).error(),
             "global batch 262148 is more than 65536 microbatches; accepted is up to 262144");
@@ -78,6 +81,25 @@ TEST(Plan, oneChunkSchedulesRejectSeveralChunks) {
   EXPECT_NE(error->message.find("accepted with several are interleaved and bfs"), std::string::npos);
   plan.kind.reset();
   EXPECT_FALSE(checkPlan(plan));
+}
+
+TEST(Plan, sizesThatFillTheMemoryAreRefused) {
+  Plan plan;
+  plan.chunks = 1000000000;
+  EXPECT_EQ(checkPlan(plan)->message, "chunks is 1000000000: expected 1 to 65536");
+  plan.chunks = 256;
+  plan.microbatch = 1;
+  plan.globalBatches = {4096};
+  EXPECT_FALSE(checkPlan(plan));
+  plan.globalBatches = {4097};
+  EXPECT_EQ(checkPlan(plan)->message,
+            "global batch 4097 is 4097 microbatches of 256 chunks: expected up to 1048576 in all");
+}
+
+TEST(Plan, aGlobalBatchIsGivenOnce) {
+  Plan plan;
+  plan.globalBatches = {2, 4, 2};
+  EXPECT_EQ(checkPlan(plan)->message, "global batch 2 is given twice");
 }
 
 TEST(Plan, layersPerChunkCountsAllChunks) {

@@ -53,6 +53,8 @@ TEST(Serialize, planRoundTrips) {
   EXPECT_EQ(nested->globalBatches, std::vector<int64_t>{4});
   EXPECT_FALSE(readPlan("{\"chunks\": \"two\"}"));
   EXPECT_FALSE(readPlan("{\"schedule\": \"gpipe\"}"));
+  EXPECT_EQ(readPlan("{\"micro_batch\": 2}").error().find("unknown field 'micro_batch': expected attention, chunks, "),
+            0u);
 }
 
 TEST(Serialize, namesThatAreNotUtf8DoNotThrow) {

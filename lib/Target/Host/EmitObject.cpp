@@ -35,6 +35,12 @@ std::unique_ptr<llvm::TargetMachine> host::createMachine(const HostOptions &opti
       error = "unknown CPU '" + cpu + "' for " + triple.str();
       return nullptr;
     }
+    // LLVM ends the process over this, at the first function.
+    known.reset(target->createMCSubtargetInfo(triple, cpu, ""));
+    if (triple.getArch() == llvm::Triple::x86_64 && !known->checkFeatures("+64bit")) {
+      error = "CPU '" + cpu + "' has no 64-bit mode, which " + triple.str() + " needs";
+      return nullptr;
+    }
   }
   llvm::TargetOptions targetOptions;
   return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(

@@ -241,6 +241,11 @@ TEST(HostStructural, ErrorsAreLocatedAndSayWhatIsSupported) {
                         "\"forward\"} { return %x : tensor<2xf32> }",
                         options);
   EXPECT_NE(bodies.diagnostics().find("unknown CPU 'no-such-cpu'"), std::string::npos);
+  options.cpu = "i386";
+  CompiledBodies narrow("func.func private @body(%x: tensor<2xf32>) -> tensor<2xf32> attributes {tfm.body = "
+                        "\"forward\"} { return %x : tensor<2xf32> }",
+                        options);
+  EXPECT_NE(narrow.diagnostics().find("CPU 'i386' has no 64-bit mode"), std::string::npos);
 }
 
 TEST(HostStructural, OtherCpusAreTargets) {
