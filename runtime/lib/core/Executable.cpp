@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/rt/executable.h"
+#include "drover/rt/atomic_file.h"
 #include "drover/rt/error.h"
 #include "drover/rt/text.h"
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace drover::rt {
 /// As asked for, else the cores that this process may use over its ranks.
 static int threadsOf(const RunOptions &options, const World &world) {
   if (options.threads > 0)
-    return int(std::min<int64_t>(options.threads, 4096));
+    return int(options.threads);
   cpu_set_t cores;
   CPU_ZERO(&cores);
   int count = ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
@@ -25,7 +26,9 @@ static int threadsOf(const RunOptions &options, const World &world) {
 static std::string recorderPath(const RunOptions &options, const World &world) {
   if (options.flightRecorder.empty())
     return fileOfRank("flight_recorder.json", world.rank());
-  return world.size() == 1 ? options.flightRecorder : fileOfRank(options.flightRecorder, world.rank());
+  std::string path = world.size() == 1 ? options.flightRecorder : fileOfRank(options.flightRecorder, world.rank());
+  checkCanCreateFile(path); // it is written when there is no time to say that it cannot be
+  return path;
 }
 
 RankSetup::RankSetup(const Program &program, const RunOptions &options, World &world)

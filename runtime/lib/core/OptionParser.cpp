@@ -35,11 +35,25 @@ void OptionParser::text(std::string name, std::string *value, std::string metava
   });
 }
 
-void OptionParser::integer(std::string name, int64_t *value, int64_t minimum, std::string metavar, std::string help) {
-  custom(std::move(name), std::move(metavar), std::move(help), [value, minimum](std::string_view given) {
+void OptionParser::integer(std::string name, int64_t *value, int64_t minimum, std::string metavar, std::string help,
+                           int64_t maximum) {
+  custom(std::move(name), std::move(metavar), std::move(help), [value, minimum, maximum](std::string_view given) {
     std::optional<int64_t> parsed = parseInteger(given);
+    // Digits alone that are no number of 64 bits are too large a number.
+    bool digits = !given.empty() && given.find_first_not_of("0123456789") == std::string_view::npos;
+    if (parsed ? *parsed > maximum : digits)
+      fail("expected an integer of at most ", maximum);
     if (!parsed || *parsed < minimum)
       fail("expected an integer of at least ", minimum);
+    *value = *parsed;
+  });
+}
+
+void OptionParser::positive(std::string name, double *value, std::string metavar, std::string help) {
+  custom(std::move(name), std::move(metavar), std::move(help), [value](std::string_view given) {
+    std::optional<double> parsed = parseNumber(given);
+    if (!parsed || !(*parsed > 0))
+      fail("expected a number above 0");
     *value = *parsed;
   });
 }

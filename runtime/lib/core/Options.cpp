@@ -6,6 +6,7 @@
 #include "drover/rt/error.h"
 #include "drover/rt/option_parser.h"
 #include "drover/rt/text.h"
+#include <filesystem>
 #include <regex>
 
 namespace drover::rt {
@@ -64,6 +65,26 @@ static void checkRegex(const std::string &text) {
   }
 }
 
+namespace {
+/// A file or folder that an option names.
+struct NamedPath {
+  const char *option;
+  const std::string &path;
+  bool written;
+};
+} // namespace
+
+/// What is written must not replace what is read, or what another option writes.
+static void checkPaths(const std::vector<NamedPath> &paths) {
+  auto place = [](const std::string &path) { return std::filesystem::absolute(path).lexically_normal(); };
+  for (size_t i = 0; i < paths.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (!paths[i].path.empty() && !paths[j].path.empty() && (paths[i].written || paths[j].written) &&
+          place(paths[i].path) == place(paths[j].path))
+        fail("--", paths[j].option, " and --", paths[i].option, " are both ", paths[i].path,
+             ": expected different files");
+}
+
 static std::string baseName(const std::string &program) {
   size_t slash = program.rfind('/');
   return slash == std::string::npos ? program : program.substr(slash + 1);
@@ -72,7 +93,7 @@ static std::string baseName(const std::string &program) {
 static void addRankOptions(OptionParser &parser, RunOptions &options) {
   parser.section("ranks");
   parser.integer("ranks", &options.ranks, 1, "N", "ranks; must be what the program was compiled for (default)");
-  parser.integer("threads", &options.threads, 1, "T", "threads per rank (default: cores / ranks)");
+  parser.integer("threads", &options.threads, 1, "T", "threads per rank (default: cores / ranks)", 4096);
   parser.text("backend", &options.backend, "inproc|mpi",
               "ranks are threads of this process, or processes that mpirun, srun or\ntorchrun started (default: mpi "
               "where one of them did)");
@@ -133,7 +154,7 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
                 "of parameters with two or more dimensions (default 0.1)");
   parser.number("beta1", &options.beta1, 0, "B1", "AdamW's decay of the first moment, below 1 (default 0.9)");
   parser.number("beta2", &options.beta2, 0, "B2", "AdamW's decay of the second moment, below 1 (default 0.95)");
-  parser.number("eps", &options.epsilon, 0, "EPS", "AdamW's epsilon (default 1e-8)");
+  parser.positive("eps", &options.epsilon, "EPS", "AdamW's epsilon (default 1e-8)");
   parser.number("grad-clip", &options.gradientClip, 0, "C", "largest global gradient norm, 0: off (default 1)");
   parser.custom("on-nonfinite", "exit|skip",
                 "what a gradient norm that is not finite does: end the run, or skip\nthe step (default exit)",
@@ -155,7 +176,7 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
   parser.section("reports");
   parser.text("log", &options.log, "FILE.jsonl", "one JSON object a step");
   parser.flag("log-all-ranks", &options.logAllRanks, "a log of every rank: FILE.RANK.jsonl");
-  parser.number("peak-flops", &options.peakFlops, 0, "FLOPS", "of a rank in FLOP/s, for mfu (default: mfu is null)");
+  parser.positive("peak-flops", &options.peakFlops, "FLOPS", "of a rank in FLOP/s, for mfu (default: mfu is null)");
   addReportOptions(parser, options);
   parser.custom("trace-steps", "FIRST-LAST", "steps that the trace covers (default 1-10)",
                 [&](std::string_view text) { options.traceSteps = parseStepRange(text); });
@@ -185,6 +206,16 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
                            std::pair("mask-after-separator", options.maskAfterSeparator)})
     if (set && !options.documentSeparator)
       fail("--", name, ": expected --document-separator=TOKEN with it");
+  const std::string dumpFile = options.dump.empty() ? "" : options.dumpFile;
+  checkPaths({{"data", options.data, false},
+              {"init", options.init, false},
+              {"model", options.model, false},
+              {"save-weights", options.saveWeights, true},
+              {"save-gradients", options.saveGradients, true},
+              {"log", options.log, true},
+              {"trace", options.trace, true},
+              {"flight-recorder", options.flightRecorder, true},
+              {"dump-file", dumpFile, true}});
   return options;
 }
 
@@ -223,6 +254,10 @@ std::optional<ForwardOptions> parseForwardOptions(const std::string &program, co
   }
   if (options.outputDir.empty())
     fail("expected --output-dir=DIR, see --help");
+  checkPaths({{"init", options.init, false},
+              {"model", options.model, false},
+              {"trace", options.trace, true},
+              {"flight-recorder", options.flightRecorder, true}});
   return options;
 }
 

@@ -49,7 +49,12 @@ TEST(Options, BadValuesNameOptionValueAndWhatIsAccepted) {
   refuses({"--warmup-steps=-1"}, "--warmup-steps=-1: expected an integer of at least 0");
   refuses({"--warmup-steps=1.5"}, "--warmup-steps=1.5: expected an integer");
   refuses({"--threads=0"}, "--threads=0: expected an integer of at least 1");
-  refuses({"--threads=99999999999999999999"}, "expected an integer of at least 1");
+  refuses({"--threads=4097"}, "--threads=4097: expected an integer of at most 4096");
+  refuses({"--threads=99999999999999999999"}, "expected an integer of at most 4096");
+  refuses({"--warmup-steps=99999999999999999999"}, "expected an integer of at most 9223372036854775807");
+  refuses({"--eps=0"}, "--eps=0: expected a number above 0");
+  refuses({"--eps=nan"}, "--eps=nan: expected a number above 0");
+  refuses({"--peak-flops=0"}, "--peak-flops=0: expected a number above 0");
   refuses({"--seed=-3"}, "--seed=-3: expected an integer of at least 0");
   refuses({"--beta2=1"}, "--beta2=1: expected a number below 1");
   refuses({"--min-lr=1"}, "--min-lr=1: expected at most --lr");
@@ -67,6 +72,16 @@ TEST(Options, BadValuesNameOptionValueAndWhatIsAccepted) {
   refuses({"--mask-after-separator"}, "--mask-after-separator: expected --document-separator=TOKEN with it");
   refuses({"data.txt"}, "unexpected argument 'data.txt'");
   refuses({"--save-weights="}, "--save-weights=: expected a value that is not empty");
+}
+
+TEST(Options, WhatIsWrittenIsWrittenOnce) {
+  refuses({"--save-weights=w.safetensors", "--save-gradients=./w.safetensors"},
+          "--save-weights and --save-gradients are both ./w.safetensors: expected different files");
+  refuses({"--log=a/../l", "--trace=l"}, "--log and --trace are both l: expected different files");
+  refuses({"--log=x"}, "--data and --log are both x: expected different files");
+  refuses({"--model=m.onnx", "--flight-recorder=m.onnx"}, "--model and --flight-recorder are both m.onnx");
+  refuses({"--dump=.", "--dump-file=l", "--log=l"}, "--log and --dump-file are both l");
+  parse({"--init=m.onnx", "--model=m.onnx", "--log=dump.safetensors"});
 }
 
 TEST(Options, RequiredOnesAreNamed) {

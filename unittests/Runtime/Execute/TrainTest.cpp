@@ -264,16 +264,24 @@ TEST(Train, NumberOfMicrobatchesDoesNotMatter) {
 }
 
 TEST(Train, ThreadsAndRunsAreBitwiseEqual) {
-  std::string first;
-  for (int threads : {1, 1, 2, 5}) {
-    TemporaryFolder folder;
-    TrainOptions options = optionsOf(folder, Setting());
-    options.threads = threads;
-    TrainingRun run = runTraining(ToyProgram(), options);
-    if (first.empty())
-      first = run.weightBytes;
-    EXPECT_EQ(run.weightBytes, first) << threads;
-  }
+  for (bool bfloat : {false, true})
+    for (int64_t globalBatch : {4, 8}) { // microbatches of 2
+      std::string first;
+      for (int threads : {1, 1, 2, 5}) {
+        TemporaryFolder folder;
+        Setting setting;
+        setting.globalBatch = globalBatch;
+        TrainOptions options = optionsOf(folder, setting);
+        options.threads = threads;
+        ToyOptions toy;
+        toy.bfloat = bfloat;
+        toy.globalBatches = {globalBatch};
+        TrainingRun run = runTraining(ToyProgram(toy), options);
+        if (first.empty())
+          first = run.weightBytes;
+        EXPECT_EQ(run.weightBytes, first) << threads << " threads, bfloat " << bfloat << ", batch " << globalBatch;
+      }
+    }
 }
 
 TEST(Train, LogHasExactlyTheKeysOfTheDesign) {
@@ -409,6 +417,9 @@ TEST(Train, TargetsThatCannotBeWrittenAreErrorsAtTheStart) {
   options.saveWeights = "";
   options.log = folder.path("none/log.jsonl");
   expectError([&] { train(program, options); }, "none/log.jsonl: cannot create");
+  options.log = "";
+  options.flightRecorder = folder.path("none/flight.json");
+  expectError([&] { train(program, options); }, "none/flight.json: cannot create");
 }
 
 TEST(Train, RefusesOtherRanks) {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,10 @@ public:
   void section(std::string title);
 
   void text(std::string name, std::string *value, std::string metavar, std::string help);
-  void integer(std::string name, int64_t *value, int64_t minimum, std::string metavar, std::string help);
+  void integer(std::string name, int64_t *value, int64_t minimum, std::string metavar, std::string help,
+               int64_t maximum = std::numeric_limits<int64_t>::max());
+  /// A number above 0.
+  void positive(std::string name, double *value, std::string metavar, std::string help);
   void number(std::string name, double *value, double minimum, std::string metavar, std::string help);
   void flag(std::string name, bool *value, std::string help);
   /// `set` throws an Error that says what is wrong with the value; the option is named in front of it.
