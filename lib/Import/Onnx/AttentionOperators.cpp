@@ -185,8 +185,8 @@ void onnxAttention(NodeContext &n) {
   std::optional<int64_t> size = query.shape[3].constant();
   if (!size || *size == 0)
     return n.unsupported("a symbolic head size", "fix it with --dim");
-  spec.scale = n.floatAttr("scale", 1 / std::sqrt(static_cast<double>(*size)));
-  if (double softcap = n.floatAttr("softcap", 0); softcap != 0)
+  spec.scale = n.finiteAttr("scale", 1 / std::sqrt(static_cast<double>(*size)));
+  if (double softcap = n.finiteAttr("softcap", 0); softcap != 0)
     spec.softcap = softcap;
   spec.mask = givenMask(n, key.shape[2]);
   addRestrictions(n, p);

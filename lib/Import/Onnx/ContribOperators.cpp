@@ -21,7 +21,7 @@ double headScale(NodeContext &n, const Value &query) {
     n.unsupported("a symbolic head size", "fix it with --dim");
     return 1;
   }
-  double scale = n.floatAttr("scale", 0);
+  double scale = n.finiteAttr("scale", 0);
   return scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(*size));
 }
 
@@ -60,6 +60,23 @@ std::optional<Value> keyMask(NodeContext &n, size_t index) {
     return std::nullopt;
   }
   return n.b.cast(mask, ElemType::Bool);
+}
+
+/// What MultiHeadAttention and Attention end with: as many kv heads as heads, a padding mask, an added bias, causal or
+/// not. `spec.query`, `key` and `value` are set.
+void finish(NodeContext &n, AttentionSpec &spec, int64_t heads, const Expr &past, size_t paddingInput,
+            size_t biasInput) {
+  if (n.b.failed())
+    return;
+  spec.heads = spec.kvHeads = heads;
+  spec.scale = headScale(n, spec.query);
+  spec.keyMask = keyMask(n, paddingInput);
+  if (n.has(biasInput))
+    spec.mask = n.plain(biasInput);
+  if (n.intAttr("unidirectional", 0))
+    spec.causal = past.is(0) ? tfm::CausalKind::TopLeft : tfm::CausalKind::BottomRight;
+  if (!n.b.failed() && n.unsupportedWhy.empty())
+    n.out(0, attention(n, spec));
 }
 
 void groupQueryAttention(NodeContext &n) {
@@ -110,7 +127,7 @@ void groupQueryAttention(NodeContext &n) {
   spec.heads = heads;
   spec.kvHeads = kvHeads;
   spec.scale = headScale(n, query);
-  if (double softcap = n.floatAttr("softcap", 0); softcap != 0)
+  if (double softcap = n.finiteAttr("softcap", 0); softcap != 0)
     spec.softcap = softcap;
   spec.causal = past.is(0) ? tfm::CausalKind::TopLeft : tfm::CausalKind::BottomRight;
   if (int64_t window = n.intAttr("local_window_size", -1); window > 0)
@@ -156,18 +173,7 @@ void multiHeadAttention(NodeContext &n) {
   spec.query = splitHeads(n, query, heads);
   spec.key = withPast(n, 6, 1, splitHeads(n, key, heads), past);
   spec.value = withPast(n, 7, 2, splitHeads(n, value, heads), past);
-  spec.heads = spec.kvHeads = heads;
-  if (b.failed())
-    return;
-  spec.scale = headScale(n, spec.query);
-  spec.keyMask = keyMask(n, 4);
-  if (n.has(5))
-    spec.mask = n.plain(5);
-  if (n.intAttr("unidirectional", 0))
-    spec.causal = past.is(0) ? tfm::CausalKind::TopLeft : tfm::CausalKind::BottomRight;
-  if (b.failed() || !n.unsupportedWhy.empty())
-    return;
-  n.out(0, attention(n, spec));
+  finish(n, spec, heads, past, /*paddingInput=*/4, /*biasInput=*/5);
 }
 
 /// One product for queries, keys and values, then attention.
@@ -221,16 +227,7 @@ void fusedAttention(NodeContext &n) {
     single.insert(single.begin(), Expr(1));
     n.out(1, b.concat({b.reshape(spec.key, single), b.reshape(spec.value, single)}, 0));
   }
-  spec.heads = spec.kvHeads = heads;
-  spec.scale = headScale(n, spec.query);
-  spec.keyMask = keyMask(n, 3);
-  if (n.has(5))
-    spec.mask = n.plain(5);
-  if (n.intAttr("unidirectional", 0))
-    spec.causal = past.is(0) ? tfm::CausalKind::TopLeft : tfm::CausalKind::BottomRight;
-  if (b.failed() || !n.unsupportedWhy.empty())
-    return;
-  n.out(0, attention(n, spec));
+  finish(n, spec, heads, past, /*paddingInput=*/3, /*biasInput=*/5);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "Operators.h"
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -18,8 +19,17 @@ const Value &NodeContext::in(size_t index) {
   return absent;
 }
 
-int64_t NodeContext::intAttr(StringRef name, int64_t otherwise) const {
+const Attribute *NodeContext::typedAttr(StringRef name, Attribute::Type type, StringRef expected) const {
   const Attribute *attribute = node.attribute(name);
+  // Files of IR 1 do not say the type.
+  if (!attribute || attribute->type == type || attribute->type == Attribute::Undefined)
+    return attribute;
+  b.fail("attribute '" + name + "' is of another type than " + expected);
+  return nullptr;
+}
+
+int64_t NodeContext::intAttr(StringRef name, int64_t otherwise) const {
+  const Attribute *attribute = typedAttr(name, Attribute::Int, "an integer");
   return attribute ? attribute->i : otherwise;
 }
 
@@ -36,17 +46,25 @@ static double shortestDecimal(float value) {
 }
 
 double NodeContext::floatAttr(StringRef name, double otherwise) const {
-  const Attribute *attribute = node.attribute(name);
+  const Attribute *attribute = typedAttr(name, Attribute::Float, "a float");
   return attribute ? shortestDecimal(attribute->f) : otherwise;
 }
 
+double NodeContext::finiteAttr(StringRef name, double otherwise) const {
+  double value = floatAttr(name, otherwise);
+  if (std::isfinite(value))
+    return value;
+  b.fail("attribute '" + name + "' is not a finite number");
+  return otherwise;
+}
+
 StringRef NodeContext::stringAttr(StringRef name, StringRef otherwise) const {
-  const Attribute *attribute = node.attribute(name);
+  const Attribute *attribute = typedAttr(name, Attribute::String, "a string");
   return attribute ? attribute->s : otherwise;
 }
 
 std::optional<std::vector<int64_t>> NodeContext::intsAttr(StringRef name) const {
-  const Attribute *attribute = node.attribute(name);
+  const Attribute *attribute = typedAttr(name, Attribute::Ints, "a list of integers");
   return attribute ? std::optional<std::vector<int64_t>>(attribute->ints) : std::nullopt;
 }
 

@@ -102,7 +102,7 @@ template <bool isRms> void norm(NodeContext &n) {
   if (!isRms)
     norm.bias = optionalWeight(n, 2, Role::Bias);
   norm.axis = n.axis(n.intAttr("axis", -1), norm.x.rank());
-  norm.eps = n.floatAttr("epsilon", 1e-5);
+  norm.eps = n.finiteAttr("epsilon", 1e-5);
   norm.isRms = isRms;
   norm.wide = n.intAttr("stash_type", 1) == 1;
   // RMSNormalization has one output; SimplifiedLayerNormalization the inverse as its second.
@@ -126,7 +126,7 @@ template <bool isRms> void skipNorm(NodeContext &n) {
   if (!isRms)
     norm.bias = optionalWeight(n, 3, Role::Bias);
   norm.axis = sum.rank() - 1;
-  norm.eps = n.floatAttr("epsilon", 1e-12);
+  norm.eps = n.finiteAttr("epsilon", 1e-12);
   norm.isRms = isRms;
   norm.wide = true;
   emit(n, norm, 1, 2);

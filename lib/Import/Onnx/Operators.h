@@ -37,8 +37,11 @@ public:
   }
   bool isWanted(size_t index) const { return index < wanted.size() && wanted[index]; }
 
+  // Of another type than asked for: an error that names the attribute.
   int64_t intAttr(llvm::StringRef name, int64_t otherwise) const;
   double floatAttr(llvm::StringRef name, double otherwise) const;
+  /// A float that is neither infinite nor NaN.
+  double finiteAttr(llvm::StringRef name, double otherwise) const;
   llvm::StringRef stringAttr(llvm::StringRef name, llvm::StringRef otherwise) const;
   std::optional<std::vector<int64_t>> intsAttr(llvm::StringRef name) const;
 
@@ -61,6 +64,9 @@ public:
   /// Reports the node as unsupported; the import goes on to find the others.
   void unsupported(const llvm::Twine &why, const llvm::Twine &help = "");
   std::string unsupportedWhy, unsupportedHelp;
+
+private:
+  const Attribute *typedAttr(llvm::StringRef name, Attribute::Type type, llvm::StringRef expected) const;
 };
 
 using Handler = void (*)(NodeContext &);

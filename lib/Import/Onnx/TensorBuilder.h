@@ -149,6 +149,11 @@ private:
   mlir::Attribute elementAttr(const Value &value, size_t index) const;
   Value likeOperands(const Value &result, llvm::ArrayRef<const Value *> operands) const;
   std::optional<Expr> foldInt(Binary kind, const Expr &lhs, const Expr &rhs, ElemType type);
+  /// An element-wise function of two operands of one type at their common shape: by `fold` where both are known and
+  /// small, which gets flat indices and is false where it cannot tell, else by `emit`.
+  Value combine(ElemType type, const Value &lhs, const Value &rhs,
+                llvm::function_ref<bool(size_t, size_t, Known &)> fold,
+                llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> emit);
   bool foldable(llvm::ArrayRef<Expr> shape, llvm::ArrayRef<const Value *> operands) const;
   Value foldElements(ElemType type, llvm::ArrayRef<Expr> shape, llvm::ArrayRef<const Value *> operands,
                      llvm::function_ref<bool(llvm::ArrayRef<size_t>, Known &)> element);
