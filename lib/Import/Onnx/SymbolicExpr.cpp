@@ -11,6 +11,16 @@ using namespace llvm;
 
 namespace drover::onnx {
 
+/// What an operation gives whose result fits no coefficient.
+static Expr invalid() { return Expr(INT64_MAX) + Expr(1); }
+
+/// a / b rounded down, where b is not zero and the quotient fits.
+static std::optional<int64_t> floorQuotient(int64_t a, int64_t b) {
+  if (b == 0 || (a == INT64_MIN && b == -1))
+    return std::nullopt;
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
 //===----------------------------------------------------------------------===//
 // Polynomials
 //===----------------------------------------------------------------------===//
@@ -82,7 +92,7 @@ std::optional<Expr> SymbolTable::exactDiv(const Expr &lhs, const Expr &rhs) {
   const auto &[leading, leadingCoefficient] = *rhs.getTerms().rbegin();
   for (unsigned step = 0; !rest.getTerms().empty(); ++step) {
     const auto &[monomial, coefficient] = *rest.getTerms().rbegin();
-    if (step > 64 || coefficient % leadingCoefficient != 0 ||
+    if (step > 64 || (coefficient == INT64_MIN && leadingCoefficient == -1) || coefficient % leadingCoefficient != 0 ||
         !std::includes(monomial.begin(), monomial.end(), leading.begin(), leading.end()))
       return std::nullopt;
     Expr term(coefficient / leadingCoefficient);
@@ -99,11 +109,15 @@ std::optional<Expr> SymbolTable::exactDiv(const Expr &lhs, const Expr &rhs) {
 }
 
 Expr SymbolTable::floorDiv(const Expr &lhs, const Expr &rhs) {
+  if (!lhs.isValid() || !rhs.isValid())
+    return invalid();
   if (std::optional<Expr> quotient = exactDiv(lhs, rhs))
     return *quotient;
   std::optional<int64_t> a = lhs.constant(), b = rhs.constant();
-  if (a && b && *b != 0)
-    return divideFloorSigned(*a, *b);
+  if (a && b && *b != 0) {
+    std::optional<int64_t> quotient = floorQuotient(*a, *b);
+    return quotient ? Expr(*quotient) : invalid();
+  }
   // Terms that the divisor divides leave the quotient exactly: (4 s + 2) // 4 = s + 2 // 4.
   Expr whole, rest;
   for (const auto &[monomial, coefficient] : lhs.getTerms()) {
@@ -124,15 +138,24 @@ Expr SymbolTable::floorDiv(const Expr &lhs, const Expr &rhs) {
     }
     rest = rest + term;
   }
-  if (rest.isConstant() && b && *b != 0)
-    return whole + divideFloorSigned(*rest.constant(), *b);
+  if (!rest.isValid())
+    return invalid();
+  if (rest.isConstant() && b && *b != 0) {
+    std::optional<int64_t> quotient = floorQuotient(*rest.constant(), *b);
+    return quotient ? whole + Expr(*quotient) : invalid();
+  }
   return whole + Expr::atom(intern(Kind::FloorDiv, "", rest, rhs));
 }
 
 Expr SymbolTable::mod(const Expr &lhs, const Expr &rhs) {
+  if (!lhs.isValid() || !rhs.isValid())
+    return invalid();
   std::optional<int64_t> a = lhs.constant(), b = rhs.constant();
-  if (a && b && *b != 0)
-    return *a - divideFloorSigned(*a, *b) * *b;
+  if (a && b && *b != 0) {
+    // With the sign of the divisor.
+    int64_t rest = *b == -1 ? 0 : *a % *b;
+    return rest != 0 && (rest < 0) != (*b < 0) ? rest + *b : rest;
+  }
   if (exactDiv(lhs, rhs))
     return 0;
   return Expr::atom(intern(Kind::Mod, "", lhs, rhs));
@@ -154,8 +177,8 @@ Sign SymbolTable::sign(const Expr &expr) const {
   auto lowerBound = [&](int64_t flip) -> std::optional<int64_t> {
     int64_t bound = 0;
     for (const auto &[monomial, coefficient] : expr.getTerms()) {
-      int64_t value = coefficient * flip;
-      if (value < 0 && !monomial.empty())
+      int64_t value;
+      if (MulOverflow(coefficient, flip, value) || (value < 0 && !monomial.empty()))
         return std::nullopt;
       bool mayBeZero = any_of(monomial, [&](unsigned atom) {
         return atoms[atom].kind != Kind::Symbol || StringRef(atoms[atom].name).contains("past");
@@ -223,6 +246,8 @@ bool SymbolTable::bind(unsigned atom, const Expr &value) {
 }
 
 Expr SymbolTable::resolve(const Expr &expr) {
+  if (!expr.isValid())
+    return expr;
   Expr result;
   for (const auto &[monomial, coefficient] : expr.getTerms()) {
     Expr term(coefficient);

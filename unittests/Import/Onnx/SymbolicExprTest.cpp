@@ -91,6 +91,19 @@ TEST_F(SymbolicExprTest, OverflowIsNoticed) {
   EXPECT_EQ(table.sign(large * Expr(2)), Sign::Unknown);
 }
 
+TEST_F(SymbolicExprTest, ExtremesOfConstantsAreExactOrNoticed) {
+  EXPECT_EQ(table.mod(INT64_MIN, 3), 1);
+  EXPECT_EQ(table.mod(INT64_MIN, -1), 0);
+  EXPECT_EQ(table.floorDiv(INT64_MIN, 3), -3074457345618258603);
+  EXPECT_FALSE(table.floorDiv(INT64_MIN, -1).isValid());
+  EXPECT_FALSE(SymbolTable::exactDiv(s * Expr(INT64_MIN), -1));
+  EXPECT_EQ(table.sign(s * Expr(INT64_MIN)), Sign::Unknown);
+  Expr large = s * Expr(INT64_MAX) * Expr(2);
+  EXPECT_FALSE(table.floorDiv(large, 4).isValid());
+  EXPECT_FALSE(table.mod(large, 4).isValid());
+  EXPECT_FALSE(table.resolve(large).isValid());
+}
+
 TEST_F(SymbolicExprTest, TextIsReadable) {
   EXPECT_EQ(table.str(p + s * Expr(2) - Expr(1)), "past + 2*seq - 1");
   EXPECT_EQ(table.str(0), "0");
