@@ -12,8 +12,8 @@ namespace drover::onnx {
 Error ImportOptions::addDim(StringRef text) {
   auto [name, value] = text.split('=');
   int64_t number;
-  if (name.empty() || value.getAsInteger(10, number) || number < 1)
-    return createStringError("--dim=" + text + ": expected NAME=VALUE with a positive number");
+  if (name.empty() || value.getAsInteger(10, number) || number < 0)
+    return createStringError("--dim=" + text + ": expected NAME=VALUE with a number that is not negative");
   auto [place, inserted] = dims.try_emplace(name.str(), number);
   if (!inserted && place->second != number)
     return createStringError("--dim=" + text + ": '" + name + "' is already " + Twine(place->second));

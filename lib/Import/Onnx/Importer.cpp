@@ -303,10 +303,12 @@ bool Importer::finish(ModuleOp module, func::FuncOp func) {
     module->setAttr(tfm::TfmDialect::kSymbolsAttr, opBuilder.getStrArrayAttr(refs));
     report.symbols = symbolNames;
   }
+  // All at once at the end: each setArgAttr would copy the list.
+  std::vector<NamedAttrList> attributes(func.getNumArguments());
   for (auto [index, input] : enumerate(inputArguments)) {
-    func.setArgAttr(index, tfm::TfmDialect::kInputAttr, opBuilder.getStringAttr(input.first));
+    attributes[index].set(tfm::TfmDialect::kInputAttr, opBuilder.getStringAttr(input.first));
     if (AffineMapAttr map = builder->shapeMap(input.second))
-      func.setArgAttr(index, tfm::TfmDialect::kShapeAttr, map);
+      attributes[index].set(tfm::TfmDialect::kShapeAttr, map);
   }
   for (auto [index, output] : enumerate(model.graph.outputs))
     func.setResultAttr(index, tfm::TfmDialect::kOutputAttr, opBuilder.getStringAttr(output.name));
@@ -317,7 +319,13 @@ bool Importer::finish(ModuleOp module, func::FuncOp func) {
       unused.set(position);
       continue;
     }
-    func.setArgAttr(position, tfm::TfmDialect::kParameterAttr, opBuilder.getStringAttr(argument.name));
+    attributes[position].set(tfm::TfmDialect::kParameterAttr, opBuilder.getStringAttr(argument.name));
+    SmallVector<StringRef> aliases;
+    for (const ImportReport::Tie &tie : report.ties)
+      if (tie.name == argument.name)
+        aliases.push_back(tie.with);
+    if (!aliases.empty())
+      attributes[position].set(tfm::TfmDialect::kAliasesAttr, opBuilder.getStrArrayAttr(aliases));
     ImportReport::Parameter entry;
     entry.name = argument.name;
     entry.initializer = argument.tensor->name.str();
@@ -326,7 +334,7 @@ bool Importer::finish(ModuleOp module, func::FuncOp func) {
     if (!source)
       return error(fileLocation(), toString(source.takeError()));
     if (*source)
-      func.setArgAttr(position, tfm::TfmDialect::kSourceAttr, *source);
+      attributes[position].set(tfm::TfmDialect::kSourceAttr, *source);
     else
       entry.note = "values are not stored as plain bytes, --init=model cannot read them";
     if (argument.transposed)
@@ -335,6 +343,10 @@ bool Importer::finish(ModuleOp module, func::FuncOp func) {
       entry.note += entry.note.empty() ? "stored plus 1" : ", stored plus 1";
     report.parameters.push_back(entry);
   }
+  std::vector<DictionaryAttr> dictionaries;
+  for (const NamedAttrList &list : attributes)
+    dictionaries.push_back(list.getDictionary(&context));
+  func.setAllArgAttrs(dictionaries);
   return succeeded(func.eraseArguments(unused));
 }
 
@@ -353,6 +365,14 @@ OwningOpRef<ModuleOp> Importer::run() {
   for (const OpsetImport &opset : model.opsets)
     report.opsets += (report.opsets.empty() ? "" : ", ") + (opset.domain.empty() ? "ai.onnx" : opset.domain.str()) +
                      " " + std::to_string(opset.version);
+  // Older opsets give attributes and inputs other meanings; newer ones are read as the newest known.
+  constexpr int64_t oldestOpset = 11;
+  for (const OpsetImport &opset : model.opsets)
+    if (opset.domain.empty() && opset.version < oldestOpset) {
+      error(fileLocation(), "opset " + Twine(opset.version) + " is not supported, " + Twine(oldestOpset) +
+                                " and newer are; convert the model with onnx.version_converter");
+      return {};
+    }
   if (Error failure = prepareSymbols()) {
     error(fileLocation(), toString(std::move(failure)));
     return {};

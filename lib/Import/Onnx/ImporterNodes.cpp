@@ -133,37 +133,40 @@ bool Importer::processNode(const Node &original, const llvm::StringSet<> &live) 
     substituted = withAttributes(original);
   const Node &node = hasReference ? substituted : original;
 
-  std::vector<Value> inputs;
-  bool blocked = false;
-  forEachRead(node, [&](StringRef name) { blocked |= missing.contains(name); });
-  if (blocked) {
-    for (StringRef output : node.outputs)
-      missing.insert(output);
-    return true;
-  }
-  for (StringRef name : node.inputs)
-    inputs.push_back(name.empty() ? Value() : *lookup(name));
-
-  builder->location = locationOf(node);
-  if (const Function *called = findFunction(node))
-    return processFunction(node, *called, inputs);
-  if (node.domain.empty() && node.opType == "If")
-    return processIf(node);
-
-  auto miss = [&](StringRef why, StringRef help) {
-    recordUnsupported(node, why, help);
+  auto skip = [&] {
     for (StringRef output : node.outputs)
       missing.insert(output);
     return true;
   };
+  auto miss = [&](StringRef why, StringRef help) {
+    recordUnsupported(node, why, help);
+    return skip();
+  };
+  const Function *called = findFunction(node);
+  bool isBranch = !called && node.domain.empty() && node.opType == "If";
   Handler handler = OperatorTable::get().lookup(node.domain, node.opType);
-  if (!handler) {
+  // Before anything is asked of the inputs: all of these are reported, also behind one another.
+  if (!called && !isBranch && !handler) {
     if (node.opType == "Loop" || node.opType == "Scan")
       return miss("loops are not supported", "export with fixed sizes, or without scripted control flow");
     if (node.opType.contains("NBits") || node.opType.contains("Quantize") || node.opType.contains("Integer"))
       return miss("quantized operators are not supported", "export the model in float32, float16 or bfloat16");
-    return miss("there is no rule for this operator", "");
+    return miss("there is no rule for this operator",
+                "export without the fusion that makes it, or decompose it into operators of ai.onnx");
   }
+  std::vector<Value> inputs;
+  bool blocked = false;
+  forEachRead(node, [&](StringRef name) { blocked |= missing.contains(name); });
+  if (blocked)
+    return skip();
+  for (StringRef name : node.inputs)
+    inputs.push_back(name.empty() ? Value() : *lookup(name));
+
+  builder->location = locationOf(node);
+  if (called)
+    return processFunction(node, *called, inputs);
+  if (isBranch)
+    return processIf(node);
   NodeContext context(node, opsetOf(node.domain), *builder, *parameters, *data);
   context.inputs = std::move(inputs);
   for (StringRef output : node.outputs)
