@@ -44,7 +44,8 @@ private:
   Value headNorm(Value input, const Twine &name, int64_t heads);
   Value activate(Value input);
   Value add(Value a, Value b) { return arith::AddFOp::create(builder, loc, a, b); }
-  Value head(Value input, StringRef name, Value embedding);
+  Value embedding(const Twine &name);
+  Value head(Value input);
 
   Value llama();
   Value gpt2();
@@ -57,15 +58,15 @@ private:
   Location loc;
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
-  func::FuncOp function;
-  Value ids, positions;
+  Block *block = nullptr;
+  /// Of the arguments so far; a function's own list would be copied for each.
+  std::vector<NamedAttrList> attributes;
+  Value ids, positions, table;
 };
 
 Value DecoderBuilder::parameter(const Twine &name, ArrayRef<int64_t> shape) {
-  NamedAttribute attribute = builder.getNamedAttr(tfm::TfmDialect::kParameterAttr, builder.getStringAttr(name));
-  unsigned index = function.getNumArguments();
-  (void)function.insertArgument(index, RankedTensorType::get(shape, f32()), builder.getDictionaryAttr(attribute), loc);
-  return function.getArgument(index);
+  attributes.emplace_back().set(tfm::TfmDialect::kParameterAttr, builder.getStringAttr(name));
+  return block->addArgument(RankedTensorType::get(shape, f32()), loc);
 }
 
 Value DecoderBuilder::linear(Value input, const Twine &name, int64_t in, int64_t out, bool bias, bool inOut) {
@@ -128,11 +129,22 @@ Value DecoderBuilder::activate(Value input) {
                              decoder.activation == Activation::GeluErf ? tfm::GeluKind::Erf : tfm::GeluKind::Tanh);
 }
 
-Value DecoderBuilder::head(Value input, StringRef name, Value embedding) {
-  Value weight = decoder.tied ? embedding : parameter(name, {decoder.vocab, decoder.hidden});
-  if (decoder.tied)
-    function.setArgAttr(cast<BlockArgument>(embedding).getArgNumber(), tfm::TfmDialect::kAliasesAttr,
-                        builder.getStrArrayAttr({name}));
+/// The rows of the token table, which a tied head reads again.
+Value DecoderBuilder::embedding(const Twine &name) {
+  table = parameter(name, {decoder.vocab, decoder.hidden});
+  return tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table, /*offset=*/Value());
+}
+
+Value DecoderBuilder::head(Value input) {
+  ArrayRef<StringRef> aliases = decoder.headNames;
+  Value weight = table;
+  if (!decoder.tied) {
+    weight = parameter(aliases.front(), {decoder.vocab, decoder.hidden});
+    aliases = aliases.drop_front();
+  }
+  if (!aliases.empty())
+    attributes[cast<BlockArgument>(weight).getArgNumber()].set(tfm::TfmDialect::kAliasesAttr,
+                                                               builder.getStrArrayAttr(aliases));
   return tfm::LinearOp::create(builder, loc, hiddenType(decoder.vocab), input, weight, false);
 }
 
@@ -179,8 +191,7 @@ Value DecoderBuilder::llamaLayer(Value x, int64_t layer) {
 }
 
 Value DecoderBuilder::llama() {
-  Value table = parameter("model.embed_tokens.weight", {decoder.vocab, decoder.hidden});
-  Value x = tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table, /*offset=*/Value());
+  Value x = embedding("model.embed_tokens.weight");
   if (decoder.embeddingScale != 1) {
     Value scale = tfm::FillOp::create(builder, loc, x.getType(), builder.getF32FloatAttr(decoder.embeddingScale),
                                       AffineMapAttr::get(shapeMap({decoder.hidden})));
@@ -188,7 +199,7 @@ Value DecoderBuilder::llama() {
   }
   for (int64_t layer = 0; layer < decoder.layers; ++layer)
     x = llamaLayer(x, layer);
-  return head(rmsNorm(x, "model.norm", decoder.hidden), "lm_head.weight", table);
+  return head(rmsNorm(x, "model.norm", decoder.hidden));
 }
 
 //===----------------------------------------------------------------------===//
@@ -206,15 +217,14 @@ Value DecoderBuilder::gpt2Layer(Value x, int64_t layer) {
 }
 
 Value DecoderBuilder::gpt2() {
-  Value table = parameter("transformer.wte.weight", {decoder.vocab, decoder.hidden});
-  Value x = tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table, /*offset=*/Value());
+  Value x = embedding("transformer.wte.weight");
   Value positionTable = parameter("transformer.wpe.weight", {decoder.positions, decoder.hidden});
   auto rowType = RankedTensorType::get({1, ShapedType::kDynamic, decoder.hidden}, f32());
   Value rows = tfm::EmbeddingOp::create(builder, loc, rowType, positions, positionTable, /*offset=*/Value());
   x = add(x, tfm::BroadcastOp::create(builder, loc, x.getType(), rows, AffineMapAttr::get(shapeMap({decoder.hidden}))));
   for (int64_t layer = 0; layer < decoder.layers; ++layer)
     x = gpt2Layer(x, layer);
-  return head(layerNorm(x, "transformer.ln_f"), "lm_head.weight", table);
+  return head(layerNorm(x, "transformer.ln_f"));
 }
 
 //===----------------------------------------------------------------------===//
@@ -247,11 +257,10 @@ Value DecoderBuilder::gptNeoxLayer(Value x, int64_t layer) {
 }
 
 Value DecoderBuilder::gptNeox() {
-  Value table = parameter("gpt_neox.embed_in.weight", {decoder.vocab, decoder.hidden});
-  Value x = tfm::EmbeddingOp::create(builder, loc, hiddenType(decoder.hidden), ids, table, /*offset=*/Value());
+  Value x = embedding("gpt_neox.embed_in.weight");
   for (int64_t layer = 0; layer < decoder.layers; ++layer)
     x = gptNeoxLayer(x, layer);
-  return head(layerNorm(x, "gpt_neox.final_layer_norm"), "embed_out.weight", table);
+  return head(layerNorm(x, "gpt_neox.final_layer_norm"));
 }
 
 OwningOpRef<ModuleOp> DecoderBuilder::build() {
@@ -262,12 +271,12 @@ OwningOpRef<ModuleOp> DecoderBuilder::build() {
                                   builder.getF64FloatAttr(decoder.initializerRange));
   auto idsType = RankedTensorType::get({ShapedType::kDynamic, ShapedType::kDynamic}, builder.getI64Type());
   builder.setInsertionPointToEnd(module->getBody());
-  function =
+  auto function =
       func::FuncOp::create(builder, loc, "model", FunctionType::get(context, idsType, hiddenType(decoder.vocab)));
-  function.setArgAttr(0, tfm::TfmDialect::kInputAttr, builder.getStringAttr("input_ids"));
-  function.setArgAttr(0, tfm::TfmDialect::kShapeAttr, AffineMapAttr::get(shapeMap({})));
+  attributes.emplace_back().set(tfm::TfmDialect::kInputAttr, builder.getStringAttr("input_ids"));
+  attributes.back().set(tfm::TfmDialect::kShapeAttr, AffineMapAttr::get(shapeMap({})));
   function.setResultAttr(0, tfm::TfmDialect::kOutputAttr, builder.getStringAttr("logits"));
-  Block *block = function.addEntryBlock();
+  block = function.addEntryBlock();
   builder.setInsertionPointToStart(block);
   ids = block->getArgument(0);
   positions =
@@ -276,6 +285,11 @@ OwningOpRef<ModuleOp> DecoderBuilder::build() {
                  : decoder.family == Decoder::Family::Gpt2 ? gpt2()
                                                            : gptNeox();
   func::ReturnOp::create(builder, loc, logits);
+  function.setType(FunctionType::get(context, block->getArgumentTypes(), logits.getType()));
+  std::vector<DictionaryAttr> dictionaries;
+  for (const NamedAttrList &list : attributes)
+    dictionaries.push_back(list.getDictionary(context));
+  function.setAllArgAttrs(dictionaries);
   return std::move(module);
 }
 

@@ -74,6 +74,23 @@ std::string Config::text(llvm::StringRef key, std::optional<llvm::StringRef> fal
   return text.value_or("").str();
 }
 
+std::vector<std::string> Config::texts(llvm::StringRef key) {
+  const llvm::json::Value *value = find(key);
+  if (!value)
+    return {};
+  std::vector<std::string> result;
+  bool isList = value->getAsArray();
+  if (isList)
+    for (const llvm::json::Value &element : *value->getAsArray()) {
+      std::optional<llvm::StringRef> text = element.getAsString();
+      isList &= text.has_value();
+      result.push_back(text.value_or("").str());
+    }
+  if (!isList)
+    error("config expects '" + key + "' to be a list of strings");
+  return result;
+}
+
 const llvm::json::Object *Config::nested(llvm::StringRef key) {
   const llvm::json::Value *value = find(key);
   if (!value)

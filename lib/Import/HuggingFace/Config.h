@@ -8,6 +8,8 @@
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/Support/JSON.h"
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace drover::huggingface {
 
@@ -24,13 +26,15 @@ public:
   double number(llvm::StringRef key, std::optional<double> fallback = {});
   bool flag(llvm::StringRef key, bool fallback);
   std::string text(llvm::StringRef key, std::optional<llvm::StringRef> fallback = {});
-  /// The list of architectures, or null.
-  const llvm::json::Array *architectures() const { return object.getArray("architectures"); }
+  /// A list of strings; empty where it is missing.
+  std::vector<std::string> texts(llvm::StringRef key);
   /// A nested object, or null.
   const llvm::json::Object *nested(llvm::StringRef key);
 
   /// Reports at the file; the first report counts, later ones are dropped.
   void error(const llvm::Twine &message);
+  /// An error that has been reported already.
+  void fail() { hasError = true; }
   bool failed() const { return hasError; }
   mlir::Location getLoc() const { return loc; }
 

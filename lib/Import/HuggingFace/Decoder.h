@@ -23,6 +23,8 @@ struct Decoder {
   double normEps = 0, initializerRange = 0.02;
   Activation activation = Activation::Silu;
   bool tied = false;
+  /// Names under which checkpoints hold the output head, the model's own first.
+  llvm::SmallVector<llvm::StringRef, 2> headNames{"lm_head.weight"};
 
   // Rotary embedding.
   double theta = 10000.0;

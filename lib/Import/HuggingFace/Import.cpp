@@ -12,6 +12,27 @@ using namespace mlir;
 using namespace drover;
 using namespace drover::huggingface;
 
+/// The parser recurses: a file of brackets must not exhaust the stack.
+static bool nestsTooDeep(StringRef text) {
+  constexpr int maxDepth = 64;
+  int depth = 0;
+  bool inString = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (inString && c == '\\')
+      ++i;
+    else if (c == '"')
+      inString = !inString;
+    else if (!inString && (c == '{' || c == '['))
+      ++depth;
+    else if (!inString && (c == '}' || c == ']'))
+      --depth;
+    if (depth > maxDepth)
+      return true;
+  }
+  return false;
+}
+
 FailureOr<OwningOpRef<ModuleOp>> drover::importHuggingFace(StringRef path, MLIRContext *context,
                                                            const HuggingFaceImportOptions &options) {
   context->loadDialect<func::FuncDialect, tfm::TfmDialect>();
@@ -19,6 +40,8 @@ FailureOr<OwningOpRef<ModuleOp>> drover::importHuggingFace(StringRef path, MLIRC
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return emitError(loc) << "cannot read config: " << buffer.getError().message();
+  if (nestsTooDeep((*buffer)->getBuffer()))
+    return emitError(loc) << "config nests deeper than any configuration does";
   llvm::Expected<llvm::json::Value> json = llvm::json::parse((*buffer)->getBuffer());
   if (!json)
     return emitError(loc) << "config is not JSON: " << llvm::toString(json.takeError());

@@ -27,14 +27,15 @@ constexpr FamilyName kFamilies[] = {
 };
 
 /// The model type, from model_type or, without it, from architectures; both must agree.
-std::string readModelType(Config &config, const llvm::json::Array *architectures) {
+std::string readModelType(Config &config) {
   std::string type = config.has("model_type") ? config.text("model_type") : "";
   std::string supported;
   for (const FamilyName &family : kFamilies)
     supported += (supported.empty() ? "" : ", ") + family.modelType.str();
-  std::string architecture;
-  if (architectures && !architectures->empty())
-    architecture = architectures->front().getAsString().value_or("").str();
+  std::vector<std::string> architectures = config.texts("architectures");
+  std::string architecture = architectures.empty() ? "" : architectures.front();
+  if (config.failed())
+    return "";
   if (type.empty() && architecture.empty()) {
     config.error("config is missing 'model_type', one of " + supported);
     return "";
@@ -118,7 +119,19 @@ void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef 
       tfm::RopeScalingAttr::getChecked([&] { return emitError(config.getLoc()); }, context, kind, APFloat(factor),
                                        APFloat(low), APFloat(high), static_cast<int64_t>(original));
   if (!decoder.scaling)
-    config.error("config has contradictory rope settings");
+    config.fail();
+}
+
+/// GPT-NeoX calls its head embed_out, from transformers 5.14 on lm_head as all others do. The file says
+/// which version wrote it; checkpoints of either are read.
+bool hasRenamedHead(Config &config) {
+  SmallVector<StringRef> parts;
+  std::string version = config.text("transformers_version", "");
+  StringRef(version).split(parts, '.');
+  unsigned major, minor;
+  if (parts.size() < 2 || parts[0].getAsInteger(10, major) || parts[1].getAsInteger(10, minor))
+    return true;
+  return std::pair(major, minor) >= std::pair(5u, 14u);
 }
 
 /// The sizes that all families have, and that they fit together.
@@ -128,9 +141,41 @@ void checkHeads(Config &config, const Decoder &decoder, bool headSizeGiven) {
   if (!headSizeGiven && decoder.hidden % decoder.heads)
     config.error("config expects the number of heads (" + Twine(decoder.heads) + ") to divide the hidden size (" +
                  Twine(decoder.hidden) + ") where no head size is given");
+  // A program is as long as its layers: beyond any model there is, the number is a mistake.
+  constexpr int64_t maxLayers = 10000;
+  if (decoder.layers > maxLayers)
+    config.error("config expects at most " + Twine(maxLayers) + " layers, not " + Twine(decoder.layers));
+  if (decoder.heads * decoder.headSize >= int64_t(1) << 31)
+    config.error("config expects heads times head size below 2^31, not " + Twine(decoder.heads) + " * " +
+                 Twine(decoder.headSize));
   if (decoder.heads % decoder.kvHeads)
     config.error("config expects the number of key/value heads (" + Twine(decoder.kvHeads) +
                  ") to divide the number of heads (" + Twine(decoder.heads) + ")");
+}
+
+/// Which layers have the window: what `layer_types` lists, else those from max_window_layers on.
+void readLayerTypes(Config &config, Decoder &decoder, bool byLayer) {
+  std::vector<std::string> types = config.texts("layer_types");
+  if (!config.failed() && !types.empty() && static_cast<int64_t>(types.size()) != decoder.layers)
+    return config.error("config expects 'layer_types' to have one entry a layer (" + Twine(decoder.layers) + "), not " +
+                        Twine(types.size()));
+  bool sliding = false, full = false;
+  for (const std::string &type : types) {
+    if (type != "sliding_attention" && type != "full_attention")
+      return config.error("config expects 'layer_types' to hold full_attention or sliding_attention, not '" + type +
+                          "'");
+    (type == "sliding_attention" ? sliding : full) = true;
+  }
+  if (sliding && !decoder.window)
+    return config.error(Twine("config has layers of sliding_attention but no window; expected is 'sliding_window'") +
+                        (byLayer ? " with 'use_sliding_window' true" : ""));
+  if (full && decoder.window && !byLayer)
+    return config.error("config has layers of full_attention, but 'sliding_window' holds for all layers of this model");
+  if (!decoder.window || !byLayer)
+    return;
+  double first = config.number("max_window_layers", 28);
+  for (int64_t layer = 0; layer < decoder.layers; ++layer)
+    decoder.windowed.push_back(types.empty() ? static_cast<double>(layer) >= first : types[layer] == "sliding_attention");
 }
 
 void readLlamaFamily(Config &config, Decoder &decoder, StringRef type, MLIRContext *context) {
@@ -171,11 +216,7 @@ void readLlamaFamily(Config &config, Decoder &decoder, StringRef type, MLIRConte
   if (type == "mistral" || type == "phi3" || (qwen && config.flag("use_sliding_window", false)))
     if (config.has("sliding_window"))
       decoder.window = config.size("sliding_window");
-  if (decoder.window && qwen) {
-    int64_t first = static_cast<int64_t>(config.number("max_window_layers", 28));
-    for (int64_t layer = 0; layer < decoder.layers; ++layer)
-      decoder.windowed.push_back(layer >= first);
-  }
+  readLayerTypes(config, decoder, qwen);
 }
 
 void readGpt2(Config &config, Decoder &decoder) {
@@ -209,6 +250,9 @@ void readGptNeox(Config &config, Decoder &decoder, MLIRContext *context) {
   decoder.normEps = config.number("layer_norm_eps", 1e-5);
   decoder.activation = readActivation(config, "hidden_act", "gelu");
   decoder.tied = config.flag("tie_word_embeddings", false);
+  decoder.headNames = {"embed_out.weight", "lm_head.weight"};
+  if (hasRenamedHead(config))
+    std::swap(decoder.headNames[0], decoder.headNames[1]);
   decoder.parallelResidual = config.flag("use_parallel_residual", true);
   decoder.attentionBias = config.flag("attention_bias", true);
   readRope(config, decoder, context, "rotary_emb_base", "rotary_pct", 0.25);
@@ -218,7 +262,9 @@ void readGptNeox(Config &config, Decoder &decoder, MLIRContext *context) {
 
 Decoder drover::huggingface::readDecoder(Config &config, MLIRContext *context) {
   Decoder decoder;
-  std::string type = readModelType(config, config.architectures());
+  std::string type = readModelType(config);
+  if (config.has("quantization_config"))
+    config.error("config has a quantization_config; supported are models in float32, float16 or bfloat16");
   decoder.initializerRange = config.number("initializer_range", 0.02);
   if (config.failed())
     return decoder;

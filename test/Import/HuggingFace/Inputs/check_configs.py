@@ -1,0 +1,98 @@
+"""usage: check_configs.py DROVER. Changes valid configurations, one field or two at a time, and expects each to be one error
+with the given text, or (text None) to be accepted."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+LLAMA = dict(model_type="llama", vocab_size=32, hidden_size=16, num_hidden_layers=2, num_attention_heads=4,
+             num_key_value_heads=2, intermediate_size=24)
+QWEN = dict(LLAMA, model_type="qwen3", head_dim=4, sliding_window=8, use_sliding_window=True)
+MISTRAL = dict(LLAMA, model_type="mistral", sliding_window=8)
+NEOX = dict(model_type="gpt_neox", vocab_size=32, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
+            intermediate_size=24)
+GPT2 = dict(model_type="gpt2", vocab_size=32, n_embd=16, n_layer=2, n_head=4, n_positions=64)
+LLAMA3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=64)
+
+# Base, what is changed (a key with None is removed; JSON null is the string "null"), what the error says.
+CASES = [
+    (LLAMA, {}, None), (NEOX, {}, None), (GPT2, {}, None),
+    (LLAMA, dict(rope_scaling=LLAMA3), None),
+    (LLAMA, dict(rope_parameters=dict(LLAMA3, rope_theta=5e5)), None),
+    (LLAMA, dict(model_type=None, architectures=["LlamaForCausalLM"]), None),
+    (LLAMA, dict(pad_token_id="null", head_dim="null"), None),
+    (QWEN, {}, None), (QWEN, dict(layer_types=["full_attention", "sliding_attention"]), None), (MISTRAL, {}, None),
+    # Missing.
+    (LLAMA, dict(model_type=None), "config is missing 'model_type', one of gemma, gpt2"),
+    (LLAMA, dict(vocab_size=None), "config is missing 'vocab_size', a positive integer"),
+    (LLAMA, dict(hidden_size="null"), "config is missing 'hidden_size'"),
+    (GPT2, dict(n_head=None), "config is missing 'n_head'"),
+    (NEOX, dict(intermediate_size=None), "config is missing 'intermediate_size'"),
+    # Of another type, out of range.
+    (LLAMA, dict(vocab_size=-5), "'vocab_size' to be a positive integer below 2^31, not -5"),
+    (LLAMA, dict(vocab_size=0), "'vocab_size' to be a positive integer"),
+    (LLAMA, dict(num_hidden_layers=2.5), "'num_hidden_layers' to be a positive integer below 2^31, not 2.5"),
+    (LLAMA, dict(hidden_size=1 << 40), "'hidden_size' to be a positive integer below 2^31"),
+    (LLAMA, dict(hidden_size="wide"), "'hidden_size' to be a positive integer"),
+    (LLAMA, dict(rms_norm_eps="small"), "'rms_norm_eps' to be a number"),
+    (LLAMA, dict(rms_norm_eps=-1e-5), "a norm epsilon that is not negative"),
+    (LLAMA, dict(initializer_range=-0.02), "an initializer_range that is not negative"),
+    (LLAMA, dict(tie_word_embeddings="yes"), "'tie_word_embeddings' to be true or false"),
+    (LLAMA, dict(model_type=7), "'model_type' to be a string"),
+    (LLAMA, dict(rope_scaling=8), "'rope_scaling' to be an object"),
+    (LLAMA, dict(num_hidden_layers=2000000000), "at most 10000 layers, not 2000000000"),
+    (LLAMA, dict(head_dim=1 << 30), "heads times head size below 2^31, not 4 * 1073741824"),
+    # Contradictions.
+    (LLAMA, dict(hidden_size=18), "the number of heads (4) to divide the hidden size (18)"),
+    (LLAMA, dict(num_key_value_heads=3), "the number of key/value heads (3) to divide the number of heads (4)"),
+    (LLAMA, dict(head_dim=5), "an even number of rotary channels a head, not 5"),
+    (LLAMA, dict(architectures=["GPT2LMHeadModel"]), "model_type 'llama' but architecture 'GPT2LMHeadModel'"),
+    (LLAMA, dict(architectures=["LlamaForSequenceClassification"]), "a causal language model expects 'LlamaForCausalLM'"),
+    (LLAMA, dict(rope_theta=1e4, rope_parameters=dict(rope_theta=5e5)), "but 'rope_parameters' has"),
+    (LLAMA, dict(rope_theta=0), "a positive rope theta"),
+    (NEOX, dict(rotary_pct=1.5), "a partial rotary factor above 0 and up to 1"),
+    (LLAMA, dict(rope_scaling=dict(LLAMA3, factor=None)), "'factor' of the rope settings to be a number"),
+    (LLAMA, dict(rope_scaling=dict(LLAMA3, low_freq_factor=4.0)), "rope"),
+    (QWEN, dict(layer_types=["sliding_attention"]), "one entry a layer (2), not 1"),
+    (QWEN, dict(layer_types=["full_attention", "linear"]), "full_attention or sliding_attention, not 'linear'"),
+    (QWEN, dict(layer_types="full_attention"), "'layer_types' to be a list of strings"),
+    (QWEN, dict(use_sliding_window=False, layer_types=["full_attention", "sliding_attention"]), "but no window"),
+    (LLAMA, dict(layer_types=["sliding_attention"] * 2), "but no window"),
+    (MISTRAL, dict(layer_types=["full_attention", "sliding_attention"]), "'sliding_window' holds for all layers"),
+    # Not supported.
+    (LLAMA, dict(quantization_config=dict(bits=4)), "config has a quantization_config"),
+    (LLAMA, dict(architectures="LlamaForCausalLM"), "'architectures' to be a list of strings"),
+    (LLAMA, dict(model_type="bert"), "config has an unsupported model 'bert'; supported are gemma, gpt2"),
+    (LLAMA, dict(hidden_act="relu"), "'hidden_act' to be silu, gelu, gelu_new, gelu_pytorch_tanh or gelu_fast, not 'relu'"),
+    (LLAMA, dict(rope_scaling=dict(rope_type="yarn", factor=2.0)), "unsupported rope scaling 'yarn'"),
+    (GPT2, dict(add_cross_attention=True), "config has add_cross_attention"),
+]
+TEXTS = [("", "config is not JSON"), ("[" * 100000, "config nests deeper"), ("[1, 2]", "config expects a JSON object"), ('{"model_type": "llama"', "config is not JSON"),
+         ("{}", "config is missing 'model_type'"),
+         ('{"model_type": "llama", "architectures": [3]}', "'architectures' to be a list of strings")]
+
+
+def main():
+    drover = sys.argv[1]
+    cases = list(TEXTS)
+    for base, change, expected in CASES:
+        config = {key: value for key, value in {**base, **change}.items() if value is not None}
+        cases.append((json.dumps({key: None if value == "null" else value for key, value in config.items()}), expected))
+    faults = 0
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "config.json")
+        for text, expected in cases:
+            with open(path, "w") as file:
+                file.write(text)
+            done = subprocess.run([drover, "import", path, "-o", os.devnull], capture_output=True, text=True)
+            right = done.returncode == 0 if expected is None else (
+                done.returncode == 1 and done.stderr.count("error: ") == 1 and expected in done.stderr)
+            if not right:
+                faults += 1
+                print(f"{text}\n  expected {expected}, got status {done.returncode}: {done.stderr}")
+    print(f"{len(cases)} configurations, {faults} faults")
+    return bool(faults)
+
+
+sys.exit(main())
