@@ -145,10 +145,47 @@ arith::SelectOp nanGuardOf(Value probabilities) {
   return compare && compare.getLhs() == probabilities ? guard : arith::SelectOp();
 }
 
+/// The guard `max(row of the added mask) == -inf ? 0 : p` of the function body of ONNX's Attention: a row whose keys
+/// are all masked gives zero, as tfm.attention has it.
+arith::SelectOp maskedRowGuardOf(Value probabilities, const Scores &scores) {
+  if (!probabilities.hasOneUse() || scores.masks.size() != 1 || scores.masks.front().condition)
+    return {};
+  auto guard = dyn_cast<arith::SelectOp>(*probabilities.user_begin());
+  if (!guard || guard.getFalseValue() != probabilities || !isSplat(guard.getTrueValue(), 0.0) ||
+      !isa<RankedTensorType>(guard.getCondition().getType()))
+    return {};
+  View rows = View::trace(guard.getCondition(), /*broadcasts=*/true);
+  View mask = View::trace(scores.masks.front().value, /*broadcasts=*/true);
+  auto compare = rows.root.getDefiningOp<arith::CmpFOp>();
+  if (!compare || compare.getPredicate() != arith::CmpFPredicate::OEQ || splatValue(compare.getRhs()) != -INFINITY)
+    return {};
+  auto reduce = compare.getLhs().getDefiningOp<ReduceOp>();
+  if (!reduce || reduce.getKind() != ReduceKind::Max || reduce.getInput() != mask.root || !reduce.getKeep() ||
+      reduce.getAxes() != ArrayRef<int64_t>{cast<RankedTensorType>(mask.root.getType()).getRank() - 1})
+    return {};
+  // The rows of the mask and those of the scores meet in the same way in both.
+  auto same = [](ArrayRef<Factor> a, ArrayRef<Factor> b) {
+    return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [](auto pair) {
+             auto &[x, y] = pair;
+             return x.dim == y.dim && x.size == y.size;
+           });
+  };
+  if (rows.dims.size() != mask.dims.size() || rows.dims.empty())
+    return {};
+  for (auto [a, b] : llvm::zip(ArrayRef(rows.dims).drop_back(), ArrayRef(mask.dims).drop_back()))
+    if (!same(a, b))
+      return {};
+  bool wholeRow = llvm::all_of(rows.dims.back(), [](const Factor &factor) { return factor.isRepeated(); });
+  return wholeRow ? guard : arith::SelectOp();
+}
+
 /// The one matmul that takes the probabilities as its left operand.
-MatmulOp matchOutput(Value probabilities) {
+MatmulOp matchOutput(Value probabilities, const Scores &scores) {
   while (true) {
-    if (arith::SelectOp guard = nanGuardOf(probabilities)) {
+    arith::SelectOp guard = nanGuardOf(probabilities);
+    if (!guard)
+      guard = maskedRowGuardOf(probabilities, scores);
+    if (guard) {
       probabilities = guard.getResult();
       continue;
     }
@@ -310,7 +347,7 @@ bool raise(OpBuilder &builder, SoftmaxOp softmax) {
   if (softmax.getAxis() + 1 != static_cast<uint64_t>(type.getRank()) || type.getRank() < 3)
     return false;
   std::optional<Scores> scores = matchScores(softmax.getInput());
-  MatmulOp output = scores ? matchOutput(softmax.getResult()) : MatmulOp();
+  MatmulOp output = scores ? matchOutput(softmax.getResult(), *scores) : MatmulOp();
   std::optional<Extent> extent = output ? extentOf(*scores, softmax) : std::nullopt;
   if (!extent || !extent->heads.constant())
     return false;

@@ -23,20 +23,49 @@ struct MeanSquare {
   double eps;
 };
 
+/// A mean may be reshaped to kept dimensions before it is used.
+Value belowReshapes(Value mean) {
+  View view = View::trace(mean, /*broadcasts=*/false);
+  return view.dims.empty() ? mean : view.root;
+}
+
+/// True where `value` is the mean of the squares of `input` (set).
+bool matchMeanOfSquares(Value value, Value &input) {
+  Value squared;
+  return matchRowMean(belowReshapes(value), squared) && matchSquare(squared, input);
+}
+
 std::optional<MeanSquare> matchMeanSquare(Value value) {
   MeanSquare result;
   Value mean;
   std::optional<double> eps = matchWithSplat<arith::AddFOp>(value, mean);
-  if (!eps || *eps < 0)
+  if (!eps || !(*eps >= 0) || !matchMeanOfSquares(mean, result.input))
     return std::nullopt;
   result.eps = *eps;
-  // The mean may be reshaped to kept dimensions before eps is added.
-  if (View view = View::trace(mean, /*broadcasts=*/false); !view.dims.empty())
-    mean = view.root;
-  Value squared;
-  if (!matchRowMean(mean, squared) || !matchSquare(squared, result.input))
-    return std::nullopt;
   return result;
+}
+
+/// mean(input^2) - mean(input)^2 + eps: the variance as the function body of ONNX's LayerNormalization has it.
+std::optional<MeanSquare> matchVariance(Value value) {
+  MeanSquare result;
+  Value variance, mean, averaged;
+  std::optional<double> eps = matchWithSplat<arith::AddFOp>(value, variance);
+  auto difference = variance ? variance.getDefiningOp<arith::SubFOp>() : arith::SubFOp();
+  if (!eps || !(*eps >= 0) || !difference || !matchMeanOfSquares(difference.getLhs(), result.input) ||
+      !matchSquare(difference.getRhs(), mean) || !matchRowMean(belowReshapes(mean), averaged) ||
+      averaged != result.input)
+    return std::nullopt;
+  result.eps = *eps;
+  return result;
+}
+
+/// x where `value` is x - mean(x), each row with its own mean.
+Value matchCentred(Value value) {
+  auto centred = value.getDefiningOp<arith::SubFOp>();
+  Value mean = centred ? matchRow(centred.getRhs()) : Value(), averaged;
+  if (!mean || !matchRowMean(belowReshapes(mean), averaged) || averaged != stripCasts(centred.getLhs()))
+    return {};
+  return centred.getLhs();
 }
 
 /// `value` is 1/sqrt(v) (reciprocal true) or sqrt(v) (false) of `operand`.
@@ -106,25 +135,23 @@ struct NormalizedRows : RewritePattern {
     Value input, variance;
     if (!matchDividedByRoot(op, input, variance))
       return failure();
-    std::optional<MeanSquare> square = matchMeanSquare(variance);
+    Type type = op->getResult(0).getType();
+    // Centred rows make it a layer norm. Each use may have its own subtraction.
+    Value source = matchCentred(stripCasts(input));
+    std::optional<MeanSquare> square = matchMeanSquare(variance), moments;
+    bool centred = source && source.getType() == type;
+    if (!square && centred && (moments = matchVariance(variance)) && moments->input == stripCasts(source)) {
+      rewriter.replaceOpWithNewOp<LayerNormOp>(op, type, source, Value(), Value(),
+                                               f64(rewriter, shortest(moments->eps)));
+      return success();
+    }
     if (!square || stripCasts(input) != square->input)
       return failure();
-    Type type = op->getResult(0).getType();
     FloatAttr eps = f64(rewriter, shortest(square->eps));
-    // Centred rows make it a layer norm. Each use may have its own subtraction.
-    if (auto centred = square->input.getDefiningOp<arith::SubFOp>()) {
-      Value source = stripCasts(centred.getLhs()), averaged;
-      Value mean = matchRow(centred.getRhs());
-      if (mean) {
-        if (View view = View::trace(mean, /*broadcasts=*/false); !view.dims.empty())
-          mean = view.root;
-        if (matchRowMean(mean, averaged) && averaged == source && centred.getLhs().getType() == type) {
-          rewriter.replaceOpWithNewOp<LayerNormOp>(op, type, centred.getLhs(), Value(), Value(), eps);
-          return success();
-        }
-      }
-    }
-    rewriter.replaceOpWithNewOp<RmsNormOp>(op, type, input, Value(), eps, f64(rewriter, 0.0));
+    if (centred)
+      rewriter.replaceOpWithNewOp<LayerNormOp>(op, type, source, Value(), Value(), eps);
+    else
+      rewriter.replaceOpWithNewOp<RmsNormOp>(op, type, input, Value(), eps, f64(rewriter, 0.0));
     return success();
   }
 };

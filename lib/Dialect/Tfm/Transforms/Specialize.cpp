@@ -176,6 +176,14 @@ LogicalResult Specialize::specialize(Operation *op) {
   }
   if (failed(evaluateMaps(op)))
     return failure();
+  // One spelling of a splat, whether its shape was symbolic or not.
+  if (auto fill = dyn_cast<FillOp>(op); fill && cast<RankedTensorType>(fill.getType()).hasStaticShape()) {
+    OpBuilder builder(op);
+    auto splat = DenseElementsAttr::get(cast<RankedTensorType>(fill.getType()), Attribute(fill.getValue()));
+    fill.replaceAllUsesWith(Value(arith::ConstantOp::create(builder, op->getLoc(), splat)));
+    fill.erase();
+    return success();
+  }
   SmallVector<SmallVector<int64_t>> shapes;
   if (auto inference = dyn_cast<ShapeInferenceOpInterface>(op)) {
     if (failed(inference.inferResultShapes(symbols, shapes)))

@@ -114,3 +114,36 @@ func.func @stays(%q: tensor<1x2x5x4xf32>, %k: tensor<1x2x5x4xf32>, %v: tensor<1x
   %o2 = tfm.matmul %p2, %v : (tensor<1x2x5x5xf32>, tensor<1x2x5x4xf32>) -> tensor<1x2x5x4xf32>
   return %o, %p, %o2 : tensor<1x2x5x4xf32>, tensor<1x2x5x5xf32>, tensor<1x2x5x4xf32>
 }
+
+// -----
+
+// The function body of ONNX's Attention guards rows whose keys are all masked by the maximum of the mask's row; tfm.attention does
+// the same, so that nothing of it is left.
+// CHECK-LABEL: @masked_row_guard(
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<2x5x8xf32>, %[[K:[^:]*]]: tensor<2x6x8xf32>, %[[V:[^:]*]]: tensor<2x6x8xf32>, %[[M:[^:]*]]: tensor<5x6xf32>
+// CHECK-NOT: tfm.reduce
+// CHECK: tfm.attention %[[Q]], %[[K]], %[[V]] mask %{{.*}} {num_heads = 2 : i64, num_kv_heads = 2 : i64
+// CHECK-NOT: arith.select
+func.func @masked_row_guard(%q: tensor<2x5x8xf32>, %k: tensor<2x6x8xf32>, %v: tensor<2x6x8xf32>, %m: tensor<5x6xf32>)
+    -> tensor<2x5x8xf32> {
+  %zero = arith.constant dense<0.0> : tensor<2x2x5x6xf32>
+  %inf = arith.constant dense<0xFF800000> : tensor<5x1xf32>
+  %q4 = tfm.reshape %q : tensor<2x5x8xf32> -> tensor<2x5x2x4xf32>
+  %qt = tfm.transpose %q4 {permutation = array<i64: 0, 2, 1, 3>} : tensor<2x5x2x4xf32> -> tensor<2x2x5x4xf32>
+  %k4 = tfm.reshape %k : tensor<2x6x8xf32> -> tensor<2x6x2x4xf32>
+  %kt = tfm.transpose %k4 {permutation = array<i64: 0, 2, 1, 3>} : tensor<2x6x2x4xf32> -> tensor<2x2x6x4xf32>
+  %v4 = tfm.reshape %v : tensor<2x6x8xf32> -> tensor<2x6x2x4xf32>
+  %vt = tfm.transpose %v4 {permutation = array<i64: 0, 2, 1, 3>} : tensor<2x6x2x4xf32> -> tensor<2x2x6x4xf32>
+  %s = tfm.matmul %qt, %kt {transpose_rhs} : (tensor<2x2x5x4xf32>, tensor<2x2x6x4xf32>) -> tensor<2x2x5x6xf32>
+  %mb = tfm.broadcast %m : tensor<5x6xf32> -> tensor<2x2x5x6xf32>
+  %sm = arith.addf %s, %mb : tensor<2x2x5x6xf32>
+  %p = tfm.softmax %sm {axis = 3 : i64} : tensor<2x2x5x6xf32> -> tensor<2x2x5x6xf32>
+  %max = tfm.reduce %m {axes = array<i64: 1>, keep, kind = 1 : i32} : tensor<5x6xf32> -> tensor<5x1xf32>
+  %all = arith.cmpf oeq, %max, %inf : tensor<5x1xf32>
+  %allb = tfm.broadcast %all : tensor<5x1xi1> -> tensor<2x2x5x6xi1>
+  %g = arith.select %allb, %zero, %p : tensor<2x2x5x6xi1>, tensor<2x2x5x6xf32>
+  %o = tfm.matmul %g, %vt : (tensor<2x2x5x6xf32>, tensor<2x2x6x4xf32>) -> tensor<2x2x5x4xf32>
+  %ot = tfm.transpose %o {permutation = array<i64: 0, 2, 1, 3>} : tensor<2x2x5x4xf32> -> tensor<2x5x2x4xf32>
+  %r = tfm.reshape %ot : tensor<2x5x2x4xf32> -> tensor<2x5x8xf32>
+  return %r : tensor<2x5x8xf32>
+}

@@ -91,3 +91,31 @@ func.func @layer_norm(%x: tensor<2x4x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32
   %12 = arith.addf %10, %11 : tensor<2x4x8xf32>
   return %12 : tensor<2x4x8xf32>
 }
+
+// -----
+
+// The variance by moments, on flattened rows, as the function body of ONNX's LayerNormalization has it.
+// CHECK-LABEL: @layer_norm_by_moments(
+// CHECK-SAME: %[[X:[^:]*]]: tensor<6x8xf32>, %[[W:[^:]*]]: tensor<8xf32>, %[[B:[^:]*]]: tensor<8xf32>
+// CHECK: %[[Y:.*]] = tfm.layer_norm %[[X]] weight %[[W]] bias %[[B]] {eps = 1.000000e-05 : f64}
+// CHECK: return %[[Y]]
+func.func @layer_norm_by_moments(%x: tensor<6x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<6x8xf32> {
+  %eps = arith.constant dense<9.99999974E-6> : tensor<6x1xf32>
+  %0 = tfm.reduce %x {axes = array<i64: 1>, keep, kind = 3 : i32} : tensor<6x8xf32> -> tensor<6x1xf32>
+  %1 = arith.mulf %x, %x : tensor<6x8xf32>
+  %2 = tfm.reduce %1 {axes = array<i64: 1>, keep, kind = 3 : i32} : tensor<6x8xf32> -> tensor<6x1xf32>
+  %3 = arith.mulf %0, %0 : tensor<6x1xf32>
+  %4 = arith.subf %2, %3 : tensor<6x1xf32>
+  %5 = arith.addf %4, %eps : tensor<6x1xf32>
+  %6 = math.sqrt %5 : tensor<6x1xf32>
+  %7 = tfm.broadcast %0 : tensor<6x1xf32> -> tensor<6x8xf32>
+  %8 = arith.subf %x, %7 : tensor<6x8xf32>
+  %9 = tfm.broadcast %6 : tensor<6x1xf32> -> tensor<6x8xf32>
+  %10 = arith.divf %8, %9 : tensor<6x8xf32>
+  %11 = tfm.reshape %w : tensor<8xf32> -> tensor<1x8xf32>
+  %12 = tfm.broadcast %11 : tensor<1x8xf32> -> tensor<6x8xf32>
+  %13 = arith.mulf %10, %12 : tensor<6x8xf32>
+  %14 = tfm.broadcast %b : tensor<8xf32> -> tensor<6x8xf32>
+  %15 = arith.addf %13, %14 : tensor<6x8xf32>
+  return %15 : tensor<6x8xf32>
+}
