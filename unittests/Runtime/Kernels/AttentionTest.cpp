@@ -30,7 +30,7 @@ void expectClose(const Tensor &result, const std::vector<double> &expected, doub
       ASSERT_EQ(result[i], -infinity) << what << " at " << i;
       continue;
     }
-    ASSERT_NEAR(result[i], expected[i], relative * (std::fabs(expected[i]) + typical) + 5e-6) << what << " at " << i;
+    ASSERT_NEAR(result[i], expected[i], relative * (std::fabs(expected[i]) + typical) + 1e-5) << what << " at " << i;
   }
 }
 

@@ -29,9 +29,12 @@ static Range constantRange(DenseIntElementsAttr constant) {
     int64_t value = constant.getSplatValue<APInt>().getSExtValue();
     return std::pair(value, value);
   }
-  auto values = llvm::map_range(constant.getValues<APInt>(), [](const APInt &value) { return value.getSExtValue(); });
-  auto [least, largest] = std::minmax_element(values.begin(), values.end());
-  return std::pair(*least, *largest);
+  int64_t least = std::numeric_limits<int64_t>::max(), largest = std::numeric_limits<int64_t>::min();
+  for (const APInt &value : constant.getValues<APInt>()) {
+    least = std::min(least, value.getSExtValue());
+    largest = std::max(largest, value.getSExtValue());
+  }
+  return std::pair(least, largest);
 }
 
 Range indexRange(Value value) {
