@@ -163,19 +163,17 @@ void Interpreter::runPhase(const drover_action &action, const StepWork &work, St
           clearRange(action, gap);
     }
   for (const CallInfo &call : chunk.phases[action.phase])
-    callBody(call, action);
+    callBody(call, action, work);
   // All tp ranks compute the same loss.
   bool hasLoss = hasScalars && action.phase == 0 && (program.lossChunk < 0 || program.lossChunk == action.chunk);
   if (hasLoss && rank.plan.place[DROVER_AXIS_TP] == 0) {
     std::memcpy(&loss, scalars + lossOffset, sizeof(double));
     outcome.lossSum += loss;
   }
-  if (work.onRun)
-    work.onRun(action, *stage);
   guard.releaseScratch(arena.data(), action, binding);
 }
 
-void Interpreter::callBody(const CallInfo &call, const drover_action &action) {
+void Interpreter::callBody(const CallInfo &call, const drover_action &action, const StepWork &work) {
   bool first = action.flags & DROVER_ACTION_FIRST;
   if (first)
     for (const BucketRange &range : call.clears)
@@ -194,6 +192,8 @@ void Interpreter::callBody(const CallInfo &call, const drover_action &action) {
   program.body(call.body)(operands.data(), workspace.data(), &context);
   if (rank.bodies())
     rank.bodies()->check();
+  if (work.onCall)
+    work.onCall(action, call, operands);
   if (tracing)
     trace->event(TraceWriter::Bodies, program.bodies[size_t(call.body)].name, startNs, monotonicNs(),
                  concat("\"layer\": ", call.layer, ", \"microbatch\": ", action.microbatch));

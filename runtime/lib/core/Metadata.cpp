@@ -219,12 +219,13 @@ static BodyInfo readBody(const JsonReader &json) {
   if (!json.has("operands"))
     return body;
   for (const JsonReader &operand : json.at("operands").elements()) {
-    OperandType type{readDType(operand.at("dtype")), operand.at("shape").integers(), {}, {}};
+    OperandType type{readDType(operand.at("dtype")), operand.at("shape").integers(), {}, {}, false};
     product(type.shape, operand.at("shape"));
     type.cuts = readCuts(operand, type.shape.size());
     if (operand.has("partial"))
       for (const JsonReader &axis : operand.at("partial").elements())
         type.partial.push_back(readAxis(axis));
+    type.result = operand.has("result") && operand.at("result").boolean();
     body.operands.push_back(std::move(type));
   }
   return body;

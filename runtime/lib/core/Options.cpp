@@ -5,6 +5,7 @@
 #include "drover/rt/options.h"
 #include "drover/rt/error.h"
 #include "drover/rt/option_parser.h"
+#include "drover/rt/safetensors.h"
 #include "drover/rt/text.h"
 #include <filesystem>
 #include <regex>
@@ -182,7 +183,7 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
                 [&](std::string_view text) { options.traceSteps = parseStepRange(text); });
   parser.custom("dump", "REGEX",
                 "write the tensors of a step with such names, as the model has them:\nparameter.NAME, gradient.NAME, "
-                "PHASE.layer.N.BODY.OPERAND.sequence.N",
+                "PHASE.layer.N.BODY.RESULT.sequence.N",
                 [&](std::string_view text) {
                   options.dump = text;
                   checkRegex(options.dump);
@@ -197,6 +198,10 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
   for (const char *required : {"data", "steps"})
     if (!parser.given(required))
       fail("expected --", required, "=, see --help");
+  if (!options.dump.empty() && !isTensorFile(options.dumpFile))
+    fail("--dump-file=", options.dumpFile, ": expected a name that ends in .safetensors");
+  if (!options.dump.empty() && options.dumpStep > options.steps)
+    fail("--dump-step=", options.dumpStep, ": expected a step of the ", options.steps, " there are");
   if (options.minLearningRate > options.learningRate)
     fail("--min-lr=", options.minLearningRate, ": expected at most --lr (", options.learningRate, ")");
   for (auto [name, beta] : {std::pair("beta1", options.beta1), std::pair("beta2", options.beta2)})

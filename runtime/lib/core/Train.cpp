@@ -8,6 +8,7 @@
 #include "drover/rt/executable.h"
 #include "drover/rt/memory_report.h"
 #include "drover/rt/parameter_writer.h"
+#include "drover/rt/step_dump.h"
 #include "drover/rt/step_log.h"
 #include "drover/rt/text.h"
 #include <chrono>
@@ -76,7 +77,8 @@ static void checkBatches(const Program &program, const TrainOptions &options) {
 
 /// What is written at the end must be possible at the start.
 void Trainer::checkTargets() const {
-  for (const std::string &path : {options.saveWeights, options.saveGradients}) {
+  for (const std::string &path :
+       {options.saveWeights, options.saveGradients, options.dump.empty() ? std::string() : options.dumpFile}) {
     if (path.empty())
       continue;
     if (isTensorFile(path))
@@ -150,11 +152,25 @@ StepOutcome Trainer::execute(int64_t step, const BatchInfo &batch) {
   work.optimizer = settings;
   work.learningRate = learningRateOf(settings, step);
   work.t = updates + 1;
+  std::unique_ptr<StepDump> dump;
+  if (!options.dump.empty() && step == options.dumpStep) {
+    dump = std::make_unique<StepDump>(setup.rank, options.dump);
+    work.onCall = [&](const drover_action &action, const CallInfo &call, const std::vector<void *> &operands) {
+      dump->addResults(action, call, operands);
+    };
+  }
   work.onGradients = [&] {
     if (step == 1 && !options.saveGradients.empty())
       save(options.saveGradients, setup.interpreter.gradientShards(), /*frozen=*/false);
+    if (dump) {
+      dump->addParameters("parameter", setup.interpreter.masterShards(), /*frozen=*/true);
+      dump->addParameters("gradient", setup.interpreter.gradientShards(), /*frozen=*/false);
+    }
   };
-  return setup.interpreter.run(work);
+  StepOutcome outcome = setup.interpreter.run(work);
+  if (dump)
+    dump->write(options.dumpFile);
+  return outcome;
 }
 
 void Trainer::report(int64_t step, const StepOutcome &outcome, double seconds) {

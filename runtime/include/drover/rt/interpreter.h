@@ -32,8 +32,8 @@ struct StepWork {
   int64_t t = 1;
   /// Called when all gradients are there, before clipping.
   std::function<void()> onGradients;
-  /// Called after a phase has run (--dump).
-  std::function<void(const drover_action &action, const StageInfo &stage)> onRun;
+  /// Called after a body of a phase, with its operands.
+  std::function<void(const drover_action &action, const CallInfo &call, const std::vector<void *> &operands)> onCall;
 };
 
 struct StepOutcome {
@@ -79,7 +79,7 @@ private:
 
   void execute(uint32_t index, const StepWork &work, StepOutcome &outcome);
   void runPhase(const drover_action &action, const StepWork &work, StepOutcome &outcome);
-  void callBody(const CallInfo &call, const drover_action &action);
+  void callBody(const CallInfo &call, const drover_action &action, const StepWork &work);
   void callFlat(int64_t body, int64_t size, std::initializer_list<void *> operands);
   void sendOrReceive(const drover_action &action, InFlight &flight);
   void gather(const drover_action &action, InFlight &flight);

@@ -113,6 +113,7 @@ struct OperandType {
   std::vector<int64_t> shape;
   std::vector<CutInfo> cuts;
   std::vector<int> partial; // axes over which it is a pending sum
+  bool result = false;      // the body writes it
 };
 
 struct BodyInfo {
