@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 using namespace drover::schedule;
@@ -353,8 +354,25 @@ GridProgram::GridProgram(GridOptions options) {
 
 void GridProgram::finish() {
   metadata = serializeMetadata(step);
+  describeOperands();
   embedded = {DROVER_PROGRAM_VERSION, uint32_t(bodies.size()), metadata.data(), metadata.size(),
               step.actions.data(),    step.actions.size(),     bodies.data()};
+}
+
+/// What the bodies' activations are: the results that --dump writes. Hidden values, which tp cuts, are left out.
+void GridProgram::describeOperands() {
+  nlohmann::json json = nlohmann::json::parse(metadata);
+  nlohmann::json argument = {{"dtype", "f32"}, {"shape", {1}}}, x = {{"dtype", "f32"}, {"shape", {}}, {"result", true}};
+  x["shape"] = {json["inputs"][0]["shape"][0], json["inputs"][0]["shape"][1], W};
+  for (auto [body, arguments] : {std::pair("layer", 4), std::pair("layer_grad", 10)})
+    for (nlohmann::json &entry : json["bodies"])
+      if (entry["name"] == body) {
+        entry["operands"] = nlohmann::json::array();
+        for (int i = 0; i < arguments; ++i)
+          entry["operands"].push_back(argument);
+        entry["operands"].push_back(x);
+      }
+  metadata = json.dump();
 }
 
 } // namespace drover::rt::test

@@ -33,6 +33,8 @@ public:
   void finish();
 
 private:
+  void describeOperands();
+
   std::string metadata;
   std::vector<drover_body_fn> bodies;
   drover_program embedded;

@@ -5,6 +5,7 @@
 #include "../TestFiles.h"
 #include "GridProgram.h"
 #include "drover/rt/executable.h"
+#include "drover/rt/npy.h"
 #include "drover/rt/safetensors.h"
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -266,6 +267,85 @@ TEST_F(GridTrainTest, OneTraceAndOneLogOfAllRanks) {
     names.insert(entry["name"].get<std::string>() + " " + entry["kind"].get<std::string>());
   EXPECT_TRUE(names.count("tp all_reduce"));
   EXPECT_TRUE(names.count("fsdp reduce_scatter"));
+}
+
+TEST_F(GridTrainTest, RandomWeightsDoNotDependOnTheLayout) {
+  options.steps = 1;
+  options.learningRate = options.minLearningRate = options.weightDecay = 0;
+  std::string one = run(layout(1, 1, 1, 1)).weightBytes;
+  EXPECT_EQ(run(layout(2, 2, 2, 2)).weightBytes, one);
+  options.init = folder.write("start.safetensors", one);
+  EXPECT_EQ(run(layout(2, 1, 4, 1)).weightBytes, one);
+}
+
+TEST_F(GridTrainTest, DumpsOfLayoutsHaveEqualNamesAndValues) {
+  options.dump = "(forward|backward)\\.layer\\.1|gradient\\.layer|parameter\\.table";
+  options.dumpStep = 2;
+  options.dumpFile = folder.path("dump.safetensors");
+  run(layout(1, 1, 1, 1));
+  Tensors one = readTensors(options.dumpFile);
+  EXPECT_TRUE(one.count("forward.layer.1.layer.0.sequence.15"));
+  EXPECT_TRUE(one.count("backward.layer.1.layer_grad.0.sequence.0"));
+  EXPECT_TRUE(one.count("gradient.layer.2.scale"));
+  EXPECT_TRUE(one.count("parameter.table"));
+  EXPECT_FALSE(one.count("parameter.layer.0.in"));
+  for (const GridOptions &grid : {layout(1, 1, 1, 2), layout(2, 1, 2, 2)}) {
+    run(grid);
+    EXPECT_LT(worstDistance(readTensors(options.dumpFile), one), 2e-5);
+  }
+  options.dump = "no such name";
+  EXPECT_THROW(run(layout(1, 1, 2, 1)), Error);
+}
+
+TEST_F(GridTrainTest, NonfiniteGradientsNameTheParameterAndARank) {
+  options.learningRate = 1e30;
+  options.weightDecay = 0;
+  options.gradientClip = 0;
+  try {
+    run(layout(1, 1, 2, 2));
+    ADD_FAILURE() << "expected an error";
+  } catch (const Error &error) {
+    std::string text = error.what();
+    EXPECT_NE(text.find("the gradient norm is not finite, first in parameter '"), std::string::npos) << text;
+    EXPECT_NE(text.find("' on rank "), std::string::npos) << text;
+  }
+}
+
+TEST_F(GridTrainTest, ForwardAgreesWithOneRank) {
+  std::vector<int64_t> ids;
+  for (int64_t i = 0; i < 16; ++i)
+    ids.push_back(i * 3 % gridVocabulary);
+  auto logits = [&](GridOptions grid, int64_t rows) {
+    grid.train = false;
+    GridProgram toy(grid);
+    Program program(toy.program());
+    ForwardOptions forwardOptions;
+    forwardOptions.init = "random";
+    forwardOptions.outputDir = folder.path("out");
+    forwardOptions.threads = 1;
+    forwardOptions.flightRecorder = folder.path("flight.json");
+    writeNpy(folder.path("ids.npy"), DROVER_I64, {rows, gridLength}, ids.data());
+    forwardOptions.inputs = {{"input_ids", folder.path("ids.npy")}};
+    forward(program, forwardOptions);
+    NpyFile file(folder.path("out/logits.npy"));
+    EXPECT_EQ(file.shape(), (std::vector<int64_t>{rows, gridLength, gridVocabulary}));
+    std::vector<float> values(size_t(rows * gridLength * gridVocabulary));
+    file.read(DROVER_F32, values.data());
+    return values;
+  };
+  std::vector<float> one = logits(layout(1, 1, 1, 1), 2);
+  for (const GridOptions &grid : {layout(2, 1, 1, 1), layout(1, 1, 2, 1), layout(1, 1, 2, 2)}) {
+    std::vector<float> values = logits(grid, 2);
+    for (size_t i = 0; i < one.size(); ++i)
+      EXPECT_NEAR(values[i], one[i], 1e-5);
+  }
+  // Each dp rank its own sequences, and two chunks of each.
+  std::vector<float> four = logits(layout(1, 2, 1, 1), 4), split = logits(layout(1, 1, 1, 2), 4);
+  for (size_t i = 0; i < four.size(); ++i) {
+    EXPECT_NEAR(split[i], four[i], 1e-5);
+    if (i < one.size())
+      EXPECT_NEAR(four[i], one[i], 1e-5);
+  }
 }
 
 } // namespace
