@@ -125,6 +125,7 @@ class Runner:
         with open(os.path.join(model, "reference.json")) as file:
             s = json.load(file)["settings"]
         folder = os.path.join(self.folder, name)
+        shutil.rmtree(folder, ignore_errors=True)  # of a run that failed
         os.makedirs(folder)
         run = lambda command, seconds: self.run(command, folder, seconds)
         dtype = ["--compute-dtype=bf16"] if self.arguments.bf16 else []
@@ -167,8 +168,8 @@ class Runner:
         except RuntimeError as error:
             return [str(error)], "failed"
         faults = [] if len(rows) == len(want_rows) else [f"{len(rows)} steps, not {len(want_rows)}"]
-        loss = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(rows, want_rows))
-        norm = max(abs(a["grad_norm"] - b["grad_norm"]) / b["grad_norm"] for a, b in zip(rows, want_rows))
+        loss = max(abs(a["loss"] - b["loss"]) / max(abs(b["loss"]), 1e-30) for a, b in zip(rows, want_rows))
+        norm = max(abs(a["grad_norm"] - b["grad_norm"]) / max(b["grad_norm"], 1e-30) for a, b in zip(rows, want_rows))
         if self.arguments.bf16:
             if not loss <= 2e-3:
                 faults.append(f"loss deviates by {loss:.3g}")
@@ -233,7 +234,9 @@ def main():
     print(f"{len(layouts) - failed} of {len(layouts)} layouts agree with one rank")
     if arguments.table:
         with open(arguments.table, "w") as file:
-            file.write(f"# Layouts\n\n`{' '.join(sys.argv[1:])}`: {len(layouts) - failed} of {len(layouts)} agree with one rank.\n\n| layout | deviation |\n| --- | --- |\n")
+            command = f"--array={arguments.array} --seed={arguments.seed} --steps={arguments.steps} --fix={arguments.fix!r}"
+            file.write(f"# Layouts\n\n`test/Execute/layouts.py {command}`: {len(layouts) - failed} of {len(layouts)} agree with one rank.\n\n"
+                       "| layout | deviation |\n| --- | --- |\n")
             file.writelines(f"| {layout} | {text}{': ' + fault.splitlines()[0] if fault else ''} |\n" for layout, text, fault in lines)
     sys.exit(bool(failed))
 
