@@ -80,7 +80,8 @@ TEST(Options, WhatIsWrittenIsWrittenOnce) {
   refuses({"--log=a/../l", "--trace=l"}, "--log and --trace are both l: expected different files");
   refuses({"--log=x"}, "--data and --log are both x: expected different files");
   refuses({"--model=m.onnx", "--flight-recorder=m.onnx"}, "--model and --flight-recorder are both m.onnx");
-  refuses({"--dump=.", "--dump-file=l", "--log=l"}, "--log and --dump-file are both l");
+  refuses({"--dump=.", "--dump-file=l.safetensors", "--log=l.safetensors"},
+          "--log and --dump-file are both l.safetensors");
   parse({"--init=m.onnx", "--model=m.onnx", "--log=dump.safetensors"});
 }
 
