@@ -9,15 +9,19 @@ import os
 import sys
 
 
-def googletest(path, report):
-    """Counts one GoogleTest result file; an empty or unreadable one is a crash of the whole binary."""
+def entries(path, key, report, fault):
+    """The list `key` of a result file; an empty or unreadable one is a fault of the runner itself."""
     try:
         with open(path) as file:
-            suites = json.load(file)["testsuites"]
+            return json.load(file)[key]
     except (ValueError, KeyError):
-        report["failed"].append(os.path.basename(path)[:-5] + " (crashed)")
-        return
-    for suite in suites:
+        report["failed"].append(f"{os.path.basename(path)[:-5]} ({fault})")
+        return []
+
+
+def googletest(path, report):
+    """Counts one GoogleTest result file."""
+    for suite in entries(path, "testsuites", report, "crashed"):
         for test in suite["testsuite"]:
             name = f"{os.path.basename(path)[:-5]}: {suite['name']}.{test['name']}"
             if test.get("failures"):
@@ -31,13 +35,7 @@ def googletest(path, report):
 def lit(path, report):
     """Counts one lit result file."""
     kinds = {"PASS": "passed", "XFAIL": "passed", "UNSUPPORTED": "skipped", "EXCLUDED": "skipped", "SKIPPED": "skipped"}
-    try:
-        with open(path) as file:
-            tests = json.load(file)["tests"]
-    except (ValueError, KeyError):
-        report["failed"].append(os.path.basename(path)[:-5] + " (lit did not finish)")
-        return
-    for test in tests:
+    for test in entries(path, "tests", report, "lit did not finish"):
         report[kinds.get(test["code"], "failed")].append(test["name"])
 
 
