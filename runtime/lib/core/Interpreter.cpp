@@ -229,7 +229,7 @@ void Interpreter::release(const drover_action &action) {
 
 void Interpreter::traceAction(const drover_action &action, int64_t startNs) const {
   static constexpr const char *phases[] = {"forward", "backward", "weight gradient"};
-  const char *name = action.kind == DROVER_RUN && action.phase < 3 ? phases[action.phase] : actionName(action.kind);
+  const char *name = action.kind == DROVER_RUN && action.phase < 3 ? phases[action.phase] : drover_action_name(action.kind);
   trace->event(TraceWriter::Actions + action.stream, concat(name, " ", action.chunk), startNs, monotonicNs(),
                concat("\"chunk\": ", action.chunk, ", \"microbatch\": ", action.microbatch,
                       ", \"sequence\": ", action.sequence));

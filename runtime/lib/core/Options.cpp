@@ -58,9 +58,9 @@ static std::pair<int64_t, int64_t> parseStepRange(std::string_view text) {
   return {*first, *last};
 }
 
-static void checkRegex(const std::string &text) {
+static std::regex parseRegex(const std::string &text) {
   try {
-    std::regex expression(text);
+    return std::regex(text);
   } catch (const std::regex_error &error) {
     fail("not a regular expression: ", error.what());
   }
@@ -185,8 +185,8 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
                 "write the tensors of a step with such names, as the model has them:\nparameter.NAME, gradient.NAME, "
                 "PHASE.layer.N.BODY.RESULT.sequence.N",
                 [&](std::string_view text) {
-                  options.dump = text;
-                  checkRegex(options.dump);
+                  if (!text.empty())
+                    options.dump = parseRegex(std::string(text));
                 });
   parser.integer("dump-step", &options.dumpStep, 1, "K", "the step (default 1)");
   parser.text("dump-file", &options.dumpFile, "FILE.safetensors", "the file (default dump.safetensors)");
@@ -198,9 +198,9 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
   for (const char *required : {"data", "steps"})
     if (!parser.given(required))
       fail("expected --", required, "=, see --help");
-  if (!options.dump.empty() && !isTensorFile(options.dumpFile))
+  if (options.dump && !isTensorFile(options.dumpFile))
     fail("--dump-file=", options.dumpFile, ": expected a name that ends in .safetensors");
-  if (!options.dump.empty() && options.dumpStep > options.steps)
+  if (options.dump && options.dumpStep > options.steps)
     fail("--dump-step=", options.dumpStep, ": expected a step of the ", options.steps, " there are");
   if (options.minLearningRate > options.learningRate)
     fail("--min-lr=", options.minLearningRate, ": expected at most --lr (", options.learningRate, ")");
@@ -211,7 +211,7 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
                            std::pair("mask-after-separator", options.maskAfterSeparator)})
     if (set && !options.documentSeparator)
       fail("--", name, ": expected --document-separator=TOKEN with it");
-  const std::string dumpFile = options.dump.empty() ? "" : options.dumpFile;
+  const std::string dumpFile = options.dump ? options.dumpFile : "";
   checkPaths({{"data", options.data, false},
               {"init", options.init, false},
               {"model", options.model, false},

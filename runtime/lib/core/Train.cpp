@@ -78,7 +78,7 @@ static void checkBatches(const Program &program, const TrainOptions &options) {
 /// What is written at the end must be possible at the start.
 void Trainer::checkTargets() const {
   for (const std::string &path :
-       {options.saveWeights, options.saveGradients, options.dump.empty() ? std::string() : options.dumpFile}) {
+       {options.saveWeights, options.saveGradients, options.dump ? options.dumpFile : std::string()}) {
     if (path.empty())
       continue;
     if (isTensorFile(path))
@@ -153,8 +153,8 @@ StepOutcome Trainer::execute(int64_t step, const BatchInfo &batch) {
   work.learningRate = learningRateOf(settings, step);
   work.t = updates + 1;
   std::unique_ptr<StepDump> dump;
-  if (!options.dump.empty() && step == options.dumpStep) {
-    dump = std::make_unique<StepDump>(setup.rank, options.dump);
+  if (options.dump && step == options.dumpStep) {
+    dump = std::make_unique<StepDump>(setup.rank, *options.dump);
     work.onCall = [&](const drover_action &action, const CallInfo &call, const std::vector<void *> &operands) {
       dump->addResults(action, call, operands);
     };

@@ -258,8 +258,7 @@ void StageValidator::checkMessage(const drover_action &action) const {
 }
 
 void StageValidator::checkAction(int64_t index, const drover_action &action) {
-  bool bucketAction = action.kind == DROVER_GATHER || action.kind == DROVER_REDUCE || action.kind == DROVER_NORM ||
-                      action.kind == DROVER_UPDATE;
+  bool bucketAction = drover_action_is_of_bucket(action.kind);
   bool global = action.kind == DROVER_COUNT || action.kind == DROVER_CLIP;
   if (action.kind > DROVER_CLIP || action.stream >= DROVER_NUM_STREAMS)
     fail(where, ": kind ", int(action.kind), " on stream ", int(action.stream));

@@ -63,8 +63,7 @@ void SlotGuard::addBinding(const Binding &binding, const drover_action &action) 
 }
 
 int64_t SlotGuard::spaceBytes(const drover_action &action, Space space) const {
-  bool namesBucket = action.kind == DROVER_GATHER || action.kind == DROVER_REDUCE || action.kind == DROVER_NORM ||
-                     action.kind == DROVER_UPDATE;
+  bool namesBucket = drover_action_is_of_bucket(action.kind);
   if (space == Space::Scalar)
     return scalarBytes;
   if (action.kind == DROVER_COUNT || action.kind == DROVER_CLIP)

@@ -72,12 +72,6 @@ private:
 };
 } // namespace
 
-const char *actionName(uint32_t kind) {
-  static constexpr const char *names[] = {"run",  "send",   "receive", "gather", "reduce",
-                                          "norm", "update", "free",    "count",  "clip"};
-  return kind < std::size(names) ? names[kind] : "unknown";
-}
-
 FlightRecorder::FlightRecorder(std::string planHash, int rank, std::string path)
     : planHash(std::move(planHash)), rank(rank), path(std::move(path)), records(new FlightRecord[capacity]()) {}
 
@@ -152,7 +146,7 @@ bool FlightRecorder::dump(const char *reason) const {
     out.field(", \"step\": ", record.step);
     out.field(", \"action\": ", record.action);
     out.text(record.operation ? ", \"operation\": \"" : ", \"kind\": \"");
-    out.text(record.operation ? record.operation : actionName(record.kind));
+    out.text(record.operation ? record.operation : drover_action_name(record.kind));
     if (record.operation) {
       out.field("\", \"bytes\": ", record.bytes);
     } else {

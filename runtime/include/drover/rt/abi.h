@@ -92,6 +92,18 @@ enum drover_action_kind {
   DROVER_CLIP = 9   /* squares and loss over the world; the clip coefficient */
 };
 
+/* "run", "send", ..; "unknown" where there is no such kind. */
+static inline const char *drover_action_name(uint32_t kind) {
+  static const char *const names[] = {"run",  "send",   "receive", "gather", "reduce",
+                                      "norm", "update", "free",    "count",  "clip"};
+  return kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "unknown";
+}
+
+/* 1 where `chunk` of such an action is the number of a bucket (docs/step-program.md). */
+static inline int drover_action_is_of_bucket(uint32_t kind) {
+  return kind == DROVER_GATHER || kind == DROVER_REDUCE || kind == DROVER_NORM || kind == DROVER_UPDATE;
+}
+
 /* Streams of a rank: actions of one run in order (docs/step-program.md). */
 enum drover_stream {
   DROVER_STREAM_COMPUTE = 0,

@@ -18,9 +18,6 @@ namespace drover::rt {
 /// Nanoseconds of the monotonic clock.
 int64_t monotonicNs();
 
-/// run, send, receive, ..
-const char *actionName(uint32_t kind);
-
 struct FlightRecord {
   int64_t id; // counts from 0
   int64_t step;

@@ -8,6 +8,7 @@
 #include "drover/rt/launcher.h"
 #include <cstdint>
 #include <optional>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,8 +48,8 @@ struct TrainOptions : RunOptions {
   std::string log;
   bool logAllRanks = false;
   std::pair<int64_t, int64_t> traceSteps = {1, 10};
-  double peakFlops = 0; // of a rank; 0: unknown
-  std::string dump;     // a regular expression of names; empty: none
+  double peakFlops = 0;           // of a rank; 0: unknown
+  std::optional<std::regex> dump; // of names; absent: none
   int64_t dumpStep = 1;
   std::string dumpFile = "dump.safetensors";
 };

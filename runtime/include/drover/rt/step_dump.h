@@ -14,7 +14,7 @@ namespace drover::rt {
 /// Keeps what a rank sees of the named tensors; write() puts the parts of all ranks together.
 class StepDump {
 public:
-  StepDump(const RankContext &rank, const std::string &expression) : rank(rank), expression(expression) {}
+  StepDump(const RankContext &rank, const std::regex &expression) : rank(rank), expression(expression) {}
 
   /// Collective: parameter.NAME and gradient.NAME, before the update.
   void addParameters(const char *kind, const std::vector<BucketMemory> &shards, bool frozen);
@@ -40,7 +40,7 @@ private:
   void takePart(int64_t source, const Part &part, const uint8_t *values);
 
   const RankContext &rank;
-  std::regex expression;
+  const std::regex &expression;          // the options': ranks only read it
   std::vector<uint8_t> parts;            // of this rank: Part, values, Part, ..
   std::map<std::string, Tensor> tensors; // whole, at rank 0
 };
