@@ -104,6 +104,14 @@ void HazardTracker::schedule(Pending &action, std::vector<uint32_t> &waits) {
     }
 }
 
+void HazardTracker::finishTogether(std::vector<Pending> &actions) {
+  std::vector<const Pending *> members;
+  for (const Pending &action : actions)
+    members.push_back(&action);
+  for (Pending &action : actions)
+    finish(action, members);
+}
+
 void HazardTracker::finish(Pending &action, const std::vector<const Pending *> &joined) {
   uint32_t clock = takeClock();
   uint32_t *end = clockOf(clock);

@@ -56,6 +56,8 @@ public:
 
   /// All that happens together with the action is scheduled. `joined`: actions whose start it completes after.
   void finish(Pending &action, const std::vector<const Pending *> &joined = {});
+  /// The same for the members of an operation of several stages: each completes after all have started.
+  void finishTogether(std::vector<Pending> &actions);
 
 private:
   struct Access {

@@ -500,11 +500,7 @@ void BatchPlacer::emitReduce(const std::vector<int32_t> &stageIndices, int32_t b
       dying[Space::Accumulator] = places[Space::Accumulator];
   }
   ++sequence;
-  std::vector<const HazardTracker::Pending *> members;
-  for (const HazardTracker::Pending &member : pending)
-    members.push_back(&member);
-  for (HazardTracker::Pending &member : pending)
-    hazards.finish(member, members);
+  hazards.finishTogether(pending);
   for (size_t i = 0; i < stageIndices.size(); ++i) {
     if (freed[i] == Binding())
       continue;
@@ -523,11 +519,7 @@ void BatchPlacer::emitOnAllStages(drover_action_kind kind) {
     push(stage, actionOf(kind, DROVER_STREAM_COMPUTE, 0), binding, pending.back());
   }
   ++sequence;
-  std::vector<const HazardTracker::Pending *> members;
-  for (const HazardTracker::Pending &member : pending)
-    members.push_back(&member);
-  for (HazardTracker::Pending &member : pending)
-    hazards.finish(member, members);
+  hazards.finishTogether(pending);
 }
 
 /// Norms at the owners, the clip coefficient, updates.

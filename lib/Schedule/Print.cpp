@@ -9,8 +9,6 @@ using namespace drover::schedule;
 
 namespace {
 constexpr const char *kPhaseNames[] = {"forward", "backward", "weight_gradient"};
-constexpr const char *kKindNames[] = {"run",  "send",   "receive", "gather", "reduce",
-                                      "norm", "update", "free",    "count",  "clip"};
 
 void printShape(std::ostream &os, const std::vector<int64_t> &shape, DType dtype) {
   for (int64_t size : shape)
@@ -41,14 +39,10 @@ void printBinding(std::ostream &os, const Binding &binding) {
       os << " " << nameOf(static_cast<Space>(space)) << "@" << binding.offsets[space];
 }
 
-bool isOfBucket(uint8_t kind) {
-  return kind == DROVER_GATHER || kind == DROVER_REDUCE || kind == DROVER_NORM || kind == DROVER_UPDATE;
-}
-
 void printAction(std::ostream &os, const StepProgram &step, const Stage &stage, const drover_action &action) {
-  os << "  " << action.sequence << " " << kKindNames[action.kind];
+  os << "  " << action.sequence << " " << drover_action_name(action.kind);
   if (action.kind != DROVER_COUNT && action.kind != DROVER_CLIP)
-    os << (isOfBucket(action.kind) ? " bucket " : " chunk ") << action.chunk;
+    os << (drover_action_is_of_bucket(action.kind) ? " bucket " : " chunk ") << action.chunk;
   if (action.kind == DROVER_RUN)
     os << " " << kPhaseNames[action.phase];
   if (action.kind == DROVER_RUN || action.kind == DROVER_SEND || action.kind == DROVER_RECEIVE ||
@@ -66,7 +60,7 @@ void printAction(std::ostream &os, const StepProgram &step, const Stage &stage, 
     os << " add";
   for (uint32_t i = 0; i < action.num_waits; ++i) {
     const drover_action &awaited = step.actions[stage.firstAction + stage.waits[action.first_wait + i]];
-    os << (i ? ", " : " after ") << kKindNames[awaited.kind] << " " << awaited.sequence;
+    os << (i ? ", " : " after ") << drover_action_name(awaited.kind) << " " << awaited.sequence;
   }
   os << " :";
   if (action.binding < stage.bindings.size())

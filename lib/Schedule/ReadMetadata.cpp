@@ -229,12 +229,10 @@ Body Reader::body(const Json &json) {
   for (const Json &entry : array(json, "collectives")) {
     BodyCollective collective;
     collective.communicator = static_cast<uint32_t>(integer(entry, "communicator"));
-    std::string kind = text(entry, "kind");
-    collective.kind = kind == "all_gather"       ? DROVER_ALL_GATHER
-                      : kind == "reduce_scatter" ? DROVER_REDUCE_SCATTER
-                                                 : DROVER_ALL_REDUCE;
-    if (collective.kind == DROVER_ALL_REDUCE && kind != "all_reduce")
+    std::optional<int32_t> kind = parseCollective(text(entry, "kind"));
+    if (!kind)
       fail("field 'kind' is none of all_gather, reduce_scatter, all_reduce");
+    collective.kind = kind.value_or(DROVER_ALL_REDUCE);
     collective.dtype = dtype(entry, "dtype");
     collective.bytes = integer(entry, "bytes");
     collective.reduction = integer(entry, "reduction");

@@ -39,10 +39,6 @@ int64_t drover::schedule::membersOf(const StepProgram &step, uint32_t communicat
 
 namespace {
 
-const char *kindName(int32_t kind) {
-  return kind == DROVER_ALL_GATHER ? "all_gather" : kind == DROVER_REDUCE_SCATTER ? "reduce_scatter" : "all_reduce";
-}
-
 /// Adds up collectives by axis, kind and dtype.
 class TrafficSum {
 public:
@@ -166,7 +162,7 @@ std::vector<Traffic> drover::schedule::trafficOf(const StepProgram &step, const 
   for (const auto &[key, times] : countRuns(step, program))
     for (const StepCall &call : step.chunks[key.first].phases[key.second])
       for (const BodyCollective &collective : step.bodies[call.body].collectives)
-        sum.add(collective.communicator, kindName(collective.kind), collective.dtype, collective.bytes, times);
+        sum.add(collective.communicator, nameOfCollective(collective.kind), collective.dtype, collective.bytes, times);
   for (uint64_t i = 0; i < program.numActions; ++i) {
     const drover_action &action = step.actions[program.firstAction + i];
     if (action.kind == DROVER_GATHER)

@@ -111,10 +111,9 @@ Json bodyJson(const Body &body, size_t index) {
                {"workspace_bytes", body.workspaceBytes},
                {"flops", body.flops},
                {"bytes", body.bytes}};
-  static constexpr const char *kKinds[] = {"all_gather", "reduce_scatter", "all_reduce"};
   for (const BodyCollective &collective : body.collectives)
     json["collectives"].push_back({{"communicator", collective.communicator},
-                                   {"kind", kKinds[collective.kind]},
+                                   {"kind", nameOfCollective(collective.kind)},
                                    {"dtype", nameOf(collective.dtype)},
                                    {"bytes", collective.bytes},
                                    {"reduction", collective.reduction}});

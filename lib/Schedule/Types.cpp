@@ -50,6 +50,19 @@ std::optional<GridAxis> drover::schedule::parseGridAxis(const std::string &name)
   return std::nullopt;
 }
 
+namespace {
+constexpr const char *kCollectiveNames[] = {"all_gather", "reduce_scatter", "all_reduce"};
+} // namespace
+
+const char *drover::schedule::nameOfCollective(int32_t kind) { return kCollectiveNames[kind]; }
+
+std::optional<int32_t> drover::schedule::parseCollective(const std::string &name) {
+  for (size_t i = 0; i < std::size(kCollectiveNames); ++i)
+    if (name == kCollectiveNames[i])
+      return static_cast<int32_t>(i);
+  return std::nullopt;
+}
+
 int64_t Parameter::elements() const {
   int64_t count = 1;
   for (int64_t size : localShape.empty() ? shape : localShape)

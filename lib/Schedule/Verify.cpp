@@ -84,10 +84,6 @@ private:
   void checkBucketAction(const drover_action &action, const Binding &binding);
   bool isComplete(uint32_t bucket) const;
   template <typename Function> void forEachTrained(uint32_t bucket, Function check) const;
-  static bool isOfBucket(const drover_action &action) {
-    return action.kind == DROVER_GATHER || action.kind == DROVER_REDUCE || action.kind == DROVER_NORM ||
-           action.kind == DROVER_UPDATE;
-  }
   void finish();
   int64_t resolve(const Operand &operand, const Binding &binding, int64_t bytes, const std::string &where);
   void checkOverlap(const std::vector<std::pair<int64_t, int64_t>> &ranges, size_t numReads, const std::string &where);
@@ -180,7 +176,7 @@ void Verifier::checkBatch() {
     stage = &batch->stages[index];
     const drover_action &action = step.actions[stage->firstAction + place];
     if (action.binding >= stage->bindings.size() ||
-        action.chunk >= (isOfBucket(action) ? step.buckets.size() : step.chunks.size())) {
+        action.chunk >= (drover_action_is_of_bucket(action.kind) ? step.buckets.size() : step.chunks.size())) {
       report(describe(action) + " names a binding, a chunk or a bucket that is not there");
       continue;
     }

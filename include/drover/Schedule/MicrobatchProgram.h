@@ -11,6 +11,10 @@
 
 namespace drover::schedule {
 
+/// Names of drover_collective_kind: all_gather, reduce_scatter, all_reduce.
+const char *nameOfCollective(int32_t kind);
+std::optional<int32_t> parseCollective(const std::string &name);
+
 /// A collective of a body, in the order of issue (docs/communication.md).
 struct BodyCollective {
   uint32_t communicator = 0; // drover_communicator_id

@@ -10,28 +10,13 @@
 
 using namespace drover::schedule;
 
-static const char *nameOfKind(uint8_t kind) {
-  static constexpr const char *names[] = {"run",  "send",   "receive", "gather", "reduce",
-                                          "norm", "update", "free",    "count",  "clip"};
-  return kind < std::size(names) ? names[kind] : "action";
-}
-
 std::string Faults::describe(size_t stage, uint64_t index) const {
   const drover_action &action = step.actions[batch->stages[stage].firstAction + index];
-  std::string text = joinText("stage ", stage, ", action ", index, " (", nameOfKind(action.kind));
-  switch (action.kind) {
-  case DROVER_COUNT:
-  case DROVER_CLIP:
-    break;
-  case DROVER_GATHER:
-  case DROVER_REDUCE:
-  case DROVER_NORM:
-  case DROVER_UPDATE:
+  std::string text = joinText("stage ", stage, ", action ", index, " (", drover_action_name(action.kind));
+  if (drover_action_is_of_bucket(action.kind))
     text += joinText(" of bucket ", action.chunk);
-    break;
-  default:
+  else if (action.kind != DROVER_COUNT && action.kind != DROVER_CLIP)
     text += joinText(" of chunk ", action.chunk, ", phase ", action.phase, ", microbatch ", action.microbatch);
-  }
   return text + ")";
 }
 
@@ -62,10 +47,8 @@ bool ActionOrder::checkFields() {
       if (a.kind > DROVER_CLIP || a.stream >= DROVER_NUM_STREAMS)
         faults.report(faults.describe(s, i), ": kind ", int(a.kind), " on stream ", int(a.stream),
                       " is none that exists");
-      bool isOfBucket =
-          a.kind == DROVER_GATHER || a.kind == DROVER_REDUCE || a.kind == DROVER_NORM || a.kind == DROVER_UPDATE;
-      if (a.chunk >= (isOfBucket ? step.buckets.size() : step.chunks.size()) && a.kind != DROVER_COUNT &&
-          a.kind != DROVER_CLIP)
+      if (a.chunk >= (drover_action_is_of_bucket(a.kind) ? step.buckets.size() : step.chunks.size()) &&
+          a.kind != DROVER_COUNT && a.kind != DROVER_CLIP)
         faults.report(faults.describe(s, i), ": there are ", step.chunks.size(), " chunks and ", step.buckets.size(),
                       " buckets");
       if (a.binding >= stage.bindings.size() && a.binding != UINT32_MAX)

@@ -5,31 +5,13 @@
 #include "StageCheck.h"
 #include "ArenaState.h"
 #include <algorithm>
+#include <set>
 
 using namespace drover::schedule;
 
-ChunkFacts::ChunkFacts(const StepProgram &step) : phases(step.chunks.size()) {
-  for (size_t c = 0; c < step.chunks.size(); ++c)
-    for (size_t p = 0; p < 3; ++p) {
-      PhaseUse &use = phases[c][p];
-      for (const StepCall &call : step.chunks[c].phases[p]) {
-        use.isEmpty = false;
-        use.addsAlways |= call.alwaysAccumulate;
-        for (const BucketRange &range : call.clears)
-          use.cleared.insert(range.bucket);
-        for (const Operand &operand : call.operands) {
-          use.spaces[static_cast<size_t>(operand.space)] = true;
-          int32_t bucket = operand.bucket >= 0 ? operand.bucket : step.chunks[c].bucket;
-          if (operand.space == Space::Parameter)
-            use.parameterBuckets.insert(bucket);
-          if (operand.space == Space::Accumulator)
-            use.accumulatorBuckets.insert(bucket);
-        }
-      }
-    }
-  canonical.resize(step.chunks.size() + 1);
+ChunkFacts::ChunkFacts(const StepProgram &step) : accesses(findAccesses(step)), canonical(step.chunks.size() + 1) {
   for (uint32_t c = 0; c <= step.chunks.size(); ++c)
-    canonical[c] = c > 0 && phases[c - 1][0].isEmpty ? canonical[c - 1] : c;
+    canonical[c] = c > 0 && step.chunks[c - 1].phases[0].empty() ? canonical[c - 1] : c;
 }
 
 namespace {
@@ -57,23 +39,19 @@ private:
     return std::find(stages.begin(), stages.end(), static_cast<int32_t>(index)) != stages.end();
   }
   int64_t placeOf(size_t bucket, Space space, const drover_action &action) const;
+  std::pair<int64_t, int64_t> gradientRange(const drover_action &action) const;
   /// Whether the stage's parameters of the bucket are its masters: a gather only sends them to other holders.
   bool isMaster(size_t bucket) const {
     const Binding &lasting = stage.buckets[bucket];
     return lasting[Space::Master] >= 0 && lasting[Space::Master] == lasting[Space::Parameter];
-  }
-  /// Whether other ranks hold parts of the bucket's gradients.
-  bool needsReduction(const Bucket &bucket) const {
-    return step.grid.fsdp() > 1 || step.stagesOf(bucket).size() > 1 ||
-           std::any_of(bucket.sections.begin(), bucket.sections.end(),
-                       [](const Section &section) { return section.sum != GridAxis::None; });
   }
   int64_t parameterBytes(size_t bucket) const { return step.buckets[bucket].elements * bytesOf(step.computeType); }
   int64_t accumulatorBytes(size_t bucket) const { return step.buckets[bucket].elements * 4; }
   void placeLasting();
   void countContributions();
   void runPhase(uint64_t i);
-  void contribute(uint64_t i, const Binding &binding, const PhaseUse &use);
+  void contribute(uint64_t i, const std::vector<int32_t> &accumulators);
+  void readGradients(uint64_t i);
   void message(uint64_t i);
   void gather(uint64_t i);
   void reduce(uint64_t i);
@@ -104,14 +82,22 @@ int64_t StageReplay::placeOf(size_t bucket, Space space, const drover_action &ac
   return stage.buckets[bucket][space];
 }
 
+/// Place and bytes of a bucket's reduced gradients: its shard, or the accumulators where they are reduced in place.
+std::pair<int64_t, int64_t> StageReplay::gradientRange(const drover_action &action) const {
+  int64_t from = placeOf(action.chunk, Space::Accumulator, action);
+  int64_t to = placeOf(action.chunk, Space::Gradient, action);
+  if (to < 0 || to == from)
+    return {from, accumulatorBytes(action.chunk)};
+  return {to, step.shardElements(step.buckets[action.chunk]) * 4};
+}
+
 /// Parameters that are their own masters, frozen ones and those of the forward task are there from the start; others
 /// must be gathered.
 void StageReplay::placeLasting() {
   for (size_t b = 0; b < step.buckets.size(); ++b) {
-    const Binding &lasting = stage.buckets[b];
-    bool isMaster = lasting[Space::Master] >= 0 && lasting[Space::Master] == lasting[Space::Parameter];
-    if (isMaster || !step.train || !step.buckets[b].trainable())
-      arena.place(lasting[Space::Parameter], parameterBytes(b), {Content::Parameter, static_cast<uint32_t>(b), 0});
+    if (isMaster(b) || !step.train || !step.buckets[b].trainable())
+      arena.place(stage.buckets[b][Space::Parameter], parameterBytes(b),
+                  {Content::Parameter, static_cast<uint32_t>(b), 0});
   }
 }
 
@@ -119,7 +105,7 @@ void StageReplay::countContributions() {
   expected.assign(step.buckets.size(), 0);
   for (size_t c = index; c < step.chunks.size(); c += batch.stages.size())
     for (size_t p = 1; p < 3; ++p)
-      for (int32_t bucket : facts.phases[c][p].accumulatorBuckets)
+      for (int32_t bucket : facts.accesses[c][p].accumulators)
         if (bucket >= 0)
           expected[static_cast<size_t>(bucket)] += batch.microbatches;
 }
@@ -180,45 +166,44 @@ void StageReplay::runPhase(uint64_t i) {
     faults.report(faults.describe(index, i), " runs twice");
   const Binding &binding = stage.bindings[action.binding];
   const StepChunk &chunk = step.chunks[action.chunk];
-  const PhaseUse &use = facts.phases[action.chunk][action.phase];
+  const PhaseAccess &access = facts.accesses[action.chunk][action.phase];
   uint32_t c = action.chunk, m = action.microbatch;
   bool forward = action.phase == 0;
-  auto uses = [&](Space space) { return use.spaces[static_cast<size_t>(space)]; };
 
   Content inputs{Content::Input, 0, m};
   if (action.flags & DROVER_ACTION_LOAD)
     arena.write(i, binding[Space::Input], step.inputBytes, inputs);
-  if (uses(Space::Input))
+  if (access.uses(Space::Input))
     arena.read(i, binding[Space::Input], step.inputBytes, inputs);
-  for (int32_t bucket : use.parameterBuckets)
+  for (int32_t bucket : access.parameters)
     arena.read(i, placeOf(static_cast<size_t>(bucket), Space::Parameter, action),
                parameterBytes(static_cast<size_t>(bucket)), {Content::Parameter, static_cast<uint32_t>(bucket), 0});
-  if (uses(Space::X))
+  if (access.uses(Space::X))
     arena.read(i, binding[Space::X], chunk.xBytes, {Content::Boundary, facts.boundary(c), m});
-  if (!forward && uses(Space::Y))
+  if (!forward && access.uses(Space::Y))
     arena.read(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
-  if (!forward && uses(Space::Stash))
+  if (!forward && access.uses(Space::Stash))
     arena.read(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
-  if (uses(Space::DY))
+  if (access.uses(Space::DY))
     arena.read(i, binding[Space::DY], chunk.dyBytes, {Content::BoundaryGradient, facts.boundary(int64_t(c) + 1), m});
   if (!forward)
-    contribute(i, binding, use);
-  if (use.spaces[static_cast<size_t>(Space::Scratch)])
+    contribute(i, access.accumulators);
+  if (access.uses(Space::Scratch))
     arena.write(i, binding[Space::Scratch], chunk.scratchBytes[action.phase], {});
-  if (forward && uses(Space::Stash))
+  if (forward && access.uses(Space::Stash))
     arena.write(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
-  if (forward && uses(Space::Y))
+  if (forward && access.uses(Space::Y))
     arena.write(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
-  if (uses(Space::Output))
+  if (access.uses(Space::Output))
     arena.write(i, binding[Space::Output], step.outputBytes, {Content::Output, 0, m});
-  if (action.phase == 1 && uses(Space::DX))
+  if (action.phase == 1 && access.uses(Space::DX))
     arena.write(i, binding[Space::DX], chunk.dxBytes, {Content::BoundaryGradient, facts.boundary(c), m});
 }
 
-void StageReplay::contribute(uint64_t i, const Binding &, const PhaseUse &use) {
+void StageReplay::contribute(uint64_t i, const std::vector<int32_t> &accumulators) {
   const drover_action &action = at(i);
   bool isFirst = action.flags & DROVER_ACTION_FIRST;
-  for (int32_t bucket : use.accumulatorBuckets) {
+  for (int32_t bucket : accumulators) {
     auto b = static_cast<size_t>(bucket);
     Content sums{Content::Accumulator, static_cast<uint32_t>(bucket), 0};
     int64_t place = placeOf(b, Space::Accumulator, action), bytes = accumulatorBytes(b);
@@ -283,15 +268,12 @@ void StageReplay::reduce(uint64_t i) {
   if (adds != (state.reduced > 0))
     faults.report(faults.describe(index, i), adds ? " adds to reduced gradients that are not there"
                                                   : " overwrites the reduced gradients of an earlier run");
-  int64_t from = placeOf(action.chunk, Space::Accumulator, action);
-  int64_t to = placeOf(action.chunk, Space::Gradient, action);
   if (state.contributions > 0)
-    arena.read(i, from, accumulatorBytes(action.chunk), sums);
-  bool isInPlace = to < 0 || to == from;
-  int64_t bytes = isInPlace ? accumulatorBytes(action.chunk) : step.shardElements(step.buckets[action.chunk]) * 4;
+    arena.read(i, placeOf(action.chunk, Space::Accumulator, action), accumulatorBytes(action.chunk), sums);
+  auto [place, bytes] = gradientRange(action);
   if (adds)
-    arena.read(i, isInPlace ? from : to, bytes, gradient);
-  arena.write(i, isInPlace ? from : to, bytes, gradient);
+    arena.read(i, place, bytes, gradient);
+  arena.write(i, place, bytes, gradient);
   state.reduced += state.contributions;
   state.contributions = 0;
 }
@@ -308,22 +290,26 @@ void StageReplay::norm(uint64_t i) {
     faults.report(faults.describe(index, i), ": the bucket is counted on stage ",
                   step.ownerOf(step.buckets[action.chunk]));
   state.isNormed = true;
-  int64_t from = placeOf(action.chunk, Space::Accumulator, action);
-  int64_t to = placeOf(action.chunk, Space::Gradient, action);
   bool isReduced = state.reduced > 0;
   int64_t total = state.reduced + state.contributions;
   if (total != expected[action.chunk] || (isReduced && state.contributions > 0))
     faults.report(faults.describe(index, i), ": ", total, " contributions of ", expected[action.chunk],
                   " to the gradients, ", state.contributions, " of them not reduced");
-  if (!isReduced && needsReduction(step.buckets[action.chunk]))
+  if (!isReduced && needsReduce(step, step.buckets[action.chunk]))
     faults.report(faults.describe(index, i), ": the gradients are not reduced over the ranks that hold parts of them");
-  if (!isReduced)
-    arena.read(i, from, accumulatorBytes(action.chunk), {Content::Accumulator, action.chunk, 0});
-  else
-    arena.read(i, to < 0 ? from : to,
-               to < 0 || to == from ? accumulatorBytes(action.chunk)
-                                    : step.shardElements(step.buckets[action.chunk]) * 4,
-               {Content::Gradient, action.chunk, 0});
+  readGradients(i);
+}
+
+/// Reads what the norm and the update take: reduced gradients, or the accumulators where there is nobody to reduce
+/// with.
+void StageReplay::readGradients(uint64_t i) {
+  const drover_action &action = at(i);
+  if (buckets[action.chunk].reduced > 0) {
+    auto [place, bytes] = gradientRange(action);
+    return arena.read(i, place, bytes, {Content::Gradient, action.chunk, 0});
+  }
+  arena.read(i, placeOf(action.chunk, Space::Accumulator, action), accumulatorBytes(action.chunk),
+             {Content::Accumulator, action.chunk, 0});
 }
 
 void StageReplay::update(uint64_t i) {
@@ -334,15 +320,7 @@ void StageReplay::update(uint64_t i) {
   if (!state.isNormed || (!isClipped && step.grid.ranks() > 1))
     faults.report(faults.describe(index, i), " comes before the norm or the clip coefficient");
   state.isUpdated = true;
-  int64_t from = placeOf(action.chunk, Space::Accumulator, action);
-  int64_t to = placeOf(action.chunk, Space::Gradient, action);
-  if (state.reduced > 0)
-    arena.read(i, to < 0 ? from : to,
-               to < 0 || to == from ? accumulatorBytes(action.chunk)
-                                    : step.shardElements(step.buckets[action.chunk]) * 4,
-               {Content::Gradient, action.chunk, 0});
-  else
-    arena.read(i, from, accumulatorBytes(action.chunk), {Content::Accumulator, action.chunk, 0});
+  readGradients(i);
   // Masters may be the parameters themselves: nobody may be reading them.
   if (isMaster(action.chunk))
     arena.write(i, stage.buckets[action.chunk][Space::Parameter], parameterBytes(action.chunk),
@@ -374,7 +352,7 @@ void StageReplay::finish() {
   for (size_t c = index; c < step.chunks.size(); c += batch.stages.size())
     for (uint32_t p = 0; p < 3; ++p)
       for (uint32_t m = 0; m < batch.microbatches; ++m)
-        if (!facts.phases[c][p].isEmpty && !ran.count({static_cast<uint32_t>(c), p, m}))
+        if (!step.chunks[c].phases[p].empty() && !ran.count({static_cast<uint32_t>(c), p, m}))
           faults.report("stage ", index, ": phase ", p, " of chunk ", c, " never runs for microbatch ", m);
   if (!step.train)
     return;

@@ -6,18 +6,9 @@
 #define DROVER_LIB_SCHEDULE_CHECK_STAGECHECK_H
 
 #include "ActionOrder.h"
-#include <set>
+#include "drover/Schedule/Access.h"
 
 namespace drover::schedule {
-
-/// What the calls of a phase of a chunk touch.
-struct PhaseUse {
-  std::array<bool, kNumSpaces> spaces = {};
-  std::set<int32_t> parameterBuckets, accumulatorBuckets;
-  std::set<int32_t> cleared; // buckets of which a call zeroes a part in the first action
-  bool isEmpty = true;
-  bool addsAlways = false; // a call adds even in the first action
-};
 
 /// Facts of the chunks that all stages' checks use.
 struct ChunkFacts {
@@ -26,8 +17,8 @@ struct ChunkFacts {
   /// The boundary before a chunk: the chunk's own, or where the chunks before it pass through, theirs.
   uint32_t boundary(int64_t chunk) const { return canonical[static_cast<size_t>(chunk)]; }
 
-  std::vector<std::array<PhaseUse, 3>> phases;
-  std::vector<uint32_t> canonical; // by chunk, and one more
+  std::vector<ChunkAccess> accesses; // by chunk
+  std::vector<uint32_t> canonical;   // by chunk, and one more
 };
 
 /// Replays a stage's list: accesses to the arena, contributions to gradients, norms and updates.

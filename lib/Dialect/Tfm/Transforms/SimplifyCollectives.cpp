@@ -26,27 +26,18 @@ template <typename A, typename B> bool onSameAxes(A a, B b) {
          a->hasAttr(TfmDialect::kTwoChunkAttr) == b->hasAttr(TfmDialect::kTwoChunkAttr);
 }
 
-/// A gather of a slice, where the slice kept nothing back: what was sliced.
-struct GatherOfSlice : OpRewritePattern<shard::AllGatherOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(shard::AllGatherOp op, PatternRewriter &rewriter) const override {
-    auto slice = op.getInput().getDefiningOp<shard::AllSliceOp>();
-    if (!slice || !onSameAxes(op, slice) || op.getGatherAxis() != slice.getSliceAxis() ||
-        slice.getInput().getType() != op.getType())
-      return failure();
-    rewriter.replaceOp(op, slice.getInput());
-    return success();
-  }
-};
+APInt dimOf(shard::AllGatherOp op) { return op.getGatherAxis(); }
+APInt dimOf(shard::AllSliceOp op) { return op.getSliceAxis(); }
 
-struct SliceOfGather : OpRewritePattern<shard::AllSliceOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(shard::AllSliceOp op, PatternRewriter &rewriter) const override {
-    auto gather = op.getInput().getDefiningOp<shard::AllGatherOp>();
-    if (!gather || !onSameAxes(op, gather) || op.getSliceAxis() != gather.getGatherAxis() ||
-        gather.getInput().getType() != op.getType())
+/// A gather of a slice, or a slice of a gather, that gives back the same type: what it was made of.
+template <typename OpT, typename InverseT> struct UndoInverse : OpRewritePattern<OpT> {
+  using OpRewritePattern<OpT>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpT op, PatternRewriter &rewriter) const override {
+    auto inverse = op.getInput().template getDefiningOp<InverseT>();
+    if (!inverse || !onSameAxes(op, inverse) || dimOf(op) != dimOf(inverse) ||
+        inverse.getInput().getType() != op.getType())
       return failure();
-    rewriter.replaceOp(op, gather.getInput());
+    rewriter.replaceOp(op, inverse.getInput());
     return success();
   }
 };
@@ -107,7 +98,8 @@ template <typename OpT> struct Duplicate : OpRewritePattern<OpT> {
 struct SimplifyCollectives : impl::TfmSimplifyCollectivesBase<SimplifyCollectives> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<GatherOfScatter, GatherOfSlice, SliceOfGather, SliceOfReduce, Duplicate<shard::AllGatherOp>,
+    patterns.add<GatherOfScatter, UndoInverse<shard::AllGatherOp, shard::AllSliceOp>,
+                 UndoInverse<shard::AllSliceOp, shard::AllGatherOp>, SliceOfReduce, Duplicate<shard::AllGatherOp>,
                  Duplicate<shard::AllReduceOp>, Duplicate<shard::AllSliceOp>, Duplicate<shard::ReduceScatterOp>>(
         &getContext());
     GreedyRewriteConfig config;
