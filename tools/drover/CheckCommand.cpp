@@ -2,11 +2,10 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "CommandContext.h"
 #include "ProgramOptions.h"
 #include "Subcommands.h"
-#include "drover/Registration.h"
 #include "drover/Schedule/Report.h"
-#include "mlir/IR/MLIRContext.h"
 
 using namespace llvm;
 
@@ -26,11 +25,7 @@ int run() {
   if (std::string message = checkCompileOptions(options); !message.empty())
     return failCommand(message);
 
-  mlir::DialectRegistry registry;
-  registerAllDialects(registry);
-  mlir::MLIRContext context(registry);
-  context.printOpOnDiagnostic(false);
-  DiagnosticPrinter printer(context);
+  CommandContext context;
   mlir::FailureOr<CheckedProgram> checked = checkModel(context, options, errs());
   if (failed(checked))
     return 1;

@@ -2,10 +2,9 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "CommandContext.h"
 #include "ProgramOptions.h"
 #include "Subcommands.h"
-#include "drover/Registration.h"
-#include "mlir/IR/MLIRContext.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace llvm;
@@ -52,12 +51,7 @@ int run() {
   if (std::string message = checkCompileOptions(options); !message.empty())
     return failCommand(message);
 
-  mlir::DialectRegistry registry;
-  registerAllDialects(registry);
-  mlir::MLIRContext context(registry);
-  // One line says what is wrong; a whole program behind it would hide that.
-  context.printOpOnDiagnostic(false);
-  DiagnosticPrinter printer(context);
+  CommandContext context;
   return failed(compileModel(context, options, errs()));
 }
 

@@ -2,14 +2,12 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "CommandContext.h"
 #include "ModelOptions.h"
 #include "Subcommands.h"
 #include "drover/Pipelines/ImportModel.h"
-#include "drover/Registration.h"
-#include "mlir/IR/MLIRContext.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/ToolOutputFile.h"
-#include "llvm/Support/WithColor.h"
 
 using namespace llvm;
 
@@ -29,21 +27,15 @@ int run() {
   std::optional<onnx::ImportOptions> options = modelOptions.importOptions();
   if (!options)
     return 1;
-  mlir::DialectRegistry registry;
-  registerAllDialects(registry);
-  mlir::MLIRContext context(registry);
-  context.printOpOnDiagnostic(false);
-  DiagnosticPrinter printer(context);
+  CommandContext context;
   onnx::ImportReport report;
   mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context, *options, &report);
   if (!module || (!noRaise && failed(raiseModel(*module))))
     return 1;
   std::string message;
   std::unique_ptr<ToolOutputFile> output = mlir::openOutputFile(outputFile, &message);
-  if (!output) {
-    WithColor::error(errs(), "drover") << message << '\n';
-    return 1;
-  }
+  if (!output)
+    return failCommand(message);
   module->print(output->os());
   output->os() << '\n';
   output->keep();

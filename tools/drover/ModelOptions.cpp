@@ -3,12 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "ModelOptions.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/IR/Location.h"
-#include "llvm/Support/WithColor.h"
+#include "CommandContext.h"
 
 using namespace llvm;
-using namespace mlir;
 
 namespace drover::tool {
 
@@ -31,38 +28,8 @@ std::optional<onnx::ImportOptions> ModelOptions::importOptions() const {
     error = joinErrors(std::move(error), options.addInput(text));
   if (!error)
     return options;
-  handleAllErrors(std::move(error),
-                  [](const ErrorInfoBase &info) { WithColor::error(errs(), "drover") << info.message() << '\n'; });
+  handleAllErrors(std::move(error), [](const ErrorInfoBase &info) { failCommand(info.message()); });
   return std::nullopt;
 }
-
-/// A place as `file` or `file:line:column`, with the name of the node where there is one.
-static void printLocation(raw_ostream &os, Location location) {
-  if (auto name = dyn_cast<NameLoc>(location)) {
-    if (!isa<UnknownLoc>(name.getChildLoc())) {
-      printLocation(os, name.getChildLoc());
-      os << ": ";
-    }
-    os << "node '" << name.getName().getValue() << '\'';
-  } else if (auto file = dyn_cast<FileLineColLoc>(location)) {
-    os << file.getFilename().getValue();
-    if (file.getLine())
-      os << ':' << file.getLine() << ':' << file.getColumn();
-  } else {
-    os << "drover";
-  }
-}
-
-DiagnosticPrinter::DiagnosticPrinter(MLIRContext &context)
-    : handler(&context, [](Diagnostic &diagnostic) {
-        printLocation(errs(), diagnostic.getLocation());
-        errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Error     ? ": error: "
-                   : diagnostic.getSeverity() == DiagnosticSeverity::Warning ? ": warning: "
-                                                                             : ": remark: ")
-               << diagnostic << '\n';
-        for (Diagnostic &note : diagnostic.getNotes())
-          errs() << "  note: " << note << '\n';
-        return success();
-      }) {}
 
 } // namespace drover::tool

@@ -26,15 +26,6 @@ private:
   llvm::cl::opt<bool> noTie;
 };
 
-/// Prints diagnostics as `drover: MODEL: error: ..`, notes below.
-class DiagnosticPrinter {
-public:
-  explicit DiagnosticPrinter(mlir::MLIRContext &context);
-
-private:
-  mlir::ScopedDiagnosticHandler handler;
-};
-
 } // namespace drover::tool
 
 #endif // DROVER_TOOLS_DROVER_MODELOPTIONS_H

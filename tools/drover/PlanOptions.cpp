@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "PlanOptions.h"
+#include "CommandContext.h"
 #include "drover/Schedule/Serialize.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/WithColor.h"
 
 using namespace llvm;
 
@@ -113,7 +113,7 @@ std::optional<schedule::Plan> PlanOptions::plan() const {
   std::string message = read(plan);
   if (message.empty())
     return plan;
-  WithColor::error(errs(), "drover") << message << '\n';
+  failCommand(message);
   return std::nullopt;
 }
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "ProgramOptions.h"
-#include "llvm/Support/WithColor.h"
+#include "CommandContext.h"
 
 using namespace llvm;
 
@@ -34,11 +34,6 @@ bool ProgramOptions::fill(CompileOptions &result) const {
   result.hostCpu = hostCpu;
   result.timing = timing;
   return true;
-}
-
-int failCommand(const std::string &message) {
-  WithColor::error(errs(), "drover") << message << '\n';
-  return 1;
 }
 
 } // namespace drover::tool

@@ -26,9 +26,6 @@ private:
   llvm::cl::opt<bool> timing;
 };
 
-/// Prints an error that has no place in a file. Returns main's status.
-int failCommand(const std::string &message);
-
 } // namespace drover::tool
 
 #endif // DROVER_TOOLS_DROVER_PROGRAMOPTIONS_H
