@@ -4,18 +4,12 @@
 usage: bitwise_equal.py FOLDER [--drover PATH] [compile options ..]
 """
 import argparse
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
-
-def run(command, folder):
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=550)
-    if done.returncode:
-        sys.exit(f"status {done.returncode} of {' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+from running import run, steps_of
 
 
 def main():
@@ -30,8 +24,7 @@ def main():
         for threads in (1, 1, 2):
             run(["./train", f"--data={source}/tokens.u16", "--steps=6", "--lr=0.01", "--init=random", "--seed=1", f"--threads={threads}",
                  "--log=log.jsonl", "--save-weights=w.safetensors"], folder)
-            with open(os.path.join(folder, "log.jsonl")) as file:
-                losses = [row["loss"] for row in map(json.loads, file) if "loss" in row]
+            losses = [row["loss"] for row in steps_of(folder)]
             with open(os.path.join(folder, "w.safetensors"), "rb") as file:
                 results.append((losses, file.read()))
     finally:

@@ -4,7 +4,6 @@ usage: io_reference.py DROVER FOLDER      sizes are those of the data; one execu
 """
 import glob
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -12,11 +11,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"status {done.returncode} of {' '.join(command)}\n{done.stderr}")
+from running import run
 
 
 def load(path):
@@ -43,9 +38,9 @@ def main():
             key = tuple(sorted(sizes.items()))
             if key not in built:
                 built[key] = os.path.join(work, f"forward{len(built)}")
-                run(drover, "compile", os.path.join(folder, "model.onnx"), "--task=forward",
-                    *(f"--dim={name}={size}" for name, size in key), "-o", built[key])
-            run(built[key], "--ranks=1", *arguments, f"--output-dir={work}/out")
+                run([drover, "compile", os.path.join(folder, "model.onnx"), "--task=forward",
+                     *(f"--dim={name}={size}" for name, size in key), "-o", built[key]])
+            run([built[key], "--ranks=1", *arguments, f"--output-dir={work}/out"])
             for index, info in enumerate(model.graph.output):
                 wanted, got = load(os.path.join(data, f"output_{index}.pb")), np.load(f"{work}/out/{info.name}.npy")
                 assert got.shape == wanted.shape, f"{data}: {info.name} has shape {got.shape}, not {wanted.shape}"

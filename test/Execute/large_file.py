@@ -4,12 +4,13 @@ matrix behind it. Imports, compiles and runs the forward; the result is exact.
 usage: large_file.py DROVER FOLDER
 """
 import os
-import subprocess
 import sys
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
+
+from running import run
 
 ROWS, WIDTH, OUT = 8600, 65536, 4
 
@@ -19,12 +20,6 @@ def external(name, shape, offset):
     for key, value in (("location", "weights.bin"), ("offset", offset), ("length", 4 * int(np.prod(shape)))):
         tensor.external_data.add(key=key, value=str(value))
     return tensor
-
-
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"status {done.returncode} of {' '.join(command)}\n{done.stderr}")
 
 
 def main():
@@ -53,11 +48,11 @@ def main():
         file.write(matrix.tobytes())
     try:
         program = os.path.join(folder, "model.mlir")
-        run(drover, "import", path, "-o", program)
+        run([drover, "import", path, "-o", program])
         assert os.path.getsize(program) < 10000, "weights went into the program"
         np.save(os.path.join(folder, "ids.npy"), np.int64([[0, ROWS - 1]]))
-        run(drover, "compile", path, "--task=forward", "-o", os.path.join(folder, "forward"))
-        run(os.path.join(folder, "forward"), "--ranks=1", "--input", f"input_ids={folder}/ids.npy", f"--output-dir={folder}")
+        run([drover, "compile", path, "--task=forward", "-o", os.path.join(folder, "forward")])
+        run([os.path.join(folder, "forward"), "--ranks=1", "--input", f"input_ids={folder}/ids.npy", f"--output-dir={folder}"])
         got = np.load(os.path.join(folder, "y.npy"))
         wanted = np.stack([np.zeros(OUT), row.astype(np.float64) @ matrix])[None]
         assert got.shape == wanted.shape and (got == wanted).all(), (got, wanted)

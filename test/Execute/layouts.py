@@ -15,7 +15,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 sys.path.insert(0, os.path.join(TOP, "python"))
 from drover.tensors import compare, read_safetensors
+from running import Failed, run, steps_of
 
 SEQUENCE = 32
 PARAMETERS = {
@@ -127,10 +127,9 @@ class Runner:
         folder = os.path.join(self.folder, name)
         shutil.rmtree(folder, ignore_errors=True)  # of a run that failed
         os.makedirs(folder)
-        run = lambda command, seconds: self.run(command, folder, seconds)
         dtype = ["--compute-dtype=bf16"] if self.arguments.bf16 else []
         run([self.arguments.drover, "compile", os.path.join(model, "model.onnx"), "--task=train", f"--seq-len={SEQUENCE}",
-             *shared_options(layout), *options, *dtype, "-o", "train"], 300)
+             *shared_options(layout), *options, *dtype, "-o", "train"], folder, 300)
         extra = [f"--document-separator={s.get('separator', 10)}"] if layout["mask"] == "documents" else []
         extra += [f"--ignore-label={s.get('ignore_label', 32)}"] if layout["ignore"] else []
         steps = self.arguments.steps
@@ -138,21 +137,10 @@ class Runner:
              "./train", f"--data={model}/tokens.u16", f"--steps={steps}", f"--lr={s['lr']}", f"--warmup-steps={min(2, steps)}",
              f"--weight-decay={s['weight_decay']}", f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}",
              f"--grad-clip={s['grad_clip']}", "--init=model", "--log=log.jsonl", "--save-gradients=g.safetensors",
-             "--save-weights=w.safetensors", "--threads=1", *extra], 240)
-        with open(os.path.join(folder, "log.jsonl")) as file:
-            rows = [row for row in map(json.loads, file) if "loss" in row]
-        result = rows, read_safetensors(os.path.join(folder, "g.safetensors")), read_safetensors(os.path.join(folder, "w.safetensors"))
+             "--save-weights=w.safetensors", "--threads=1", *extra], folder, 240)
+        result = steps_of(folder), read_safetensors(os.path.join(folder, "g.safetensors")), read_safetensors(os.path.join(folder, "w.safetensors"))
         shutil.rmtree(folder)
         return result
-
-    @staticmethod
-    def run(command, folder, seconds):
-        try:
-            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds)
-        except subprocess.TimeoutExpired:
-            raise RuntimeError(f"still running after {seconds} s: {' '.join(command)}")
-        if done.returncode:
-            raise RuntimeError(f"status {done.returncode} of {' '.join(command)}\n{(done.stderr or done.stdout)[-1500:]}")
 
     def baseline(self, layout):
         key = (layout["model"], tuple(shared_options(layout)), layout["ignore"])
@@ -165,7 +153,7 @@ class Runner:
         try:
             want_rows, want_gradients, want_weights = self.baseline(layout)
             rows, gradients, weights = self.train(layout, compile_options(layout) + [f"--recompute={layout['recompute']}"], f"run{number}")
-        except RuntimeError as error:
+        except Failed as error:
             return [str(error)], "failed"
         faults = [] if len(rows) == len(want_rows) else [f"{len(rows)} steps, not {len(want_rows)}"]
         loss = max(abs(a["loss"] - b["loss"]) / max(abs(b["loss"]), 1e-30) for a, b in zip(rows, want_rows))

@@ -10,18 +10,12 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
 from drover.tensors import compare, read_safetensors
-
-
-def run(command, folder):
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=550)
-    if done.returncode:
-        sys.exit(f"status {done.returncode} of {' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+from running import run, steps_of
 
 
 def main():
@@ -51,8 +45,7 @@ def main():
              f"--min-lr={s['min_lr']}", f"--warmup-steps={s['warmup_steps']}", f"--weight-decay={s['weight_decay']}",
              f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}", f"--grad-clip={s['grad_clip']}", "--init=model",
              "--log=log.jsonl", "--save-gradients=gradients.safetensors", "--save-weights=weights.safetensors", *run_options], folder)
-        with open(os.path.join(folder, "log.jsonl")) as file:
-            rows = [row for row in map(json.loads, file) if "loss" in row]
+        rows = steps_of(folder)
         want = reference["rows" if arguments.variant == "plain" else "rows_" + arguments.variant][:steps]
         faults = [] if len(rows) == len(want) else [f"{len(rows)} steps, not {len(want)}"]
         loss = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(rows, want))

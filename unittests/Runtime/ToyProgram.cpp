@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "ToyProgram.h"
+#include "ToyBodies.h"
 #include "drover/rt/dtype.h"
 #include "drover/rt/error.h"
 #include "drover/rt/thread_pool.h"
@@ -83,31 +84,11 @@ template <bool withBias> static void backwardBody(void *const *operands, void *,
   }
 }
 
-static void adamwBody(void *const *operands, void *, const drover_call *call) {
-  auto *p = static_cast<float *>(operands[0]), *m = static_cast<float *>(operands[1]),
-       *v = static_cast<float *>(operands[2]);
-  const auto *gradient = static_cast<const float *>(operands[3]), *hyper = static_cast<const float *>(operands[4]);
-  for (int64_t i = 0; i < call->size; ++i) {
-    float g = hyper[7] * gradient[i];
-    p[i] *= 1 - hyper[0] * hyper[1];
-    m[i] = hyper[2] * m[i] + (1 - hyper[2]) * g;
-    v[i] = hyper[3] * v[i] + (1 - hyper[3]) * g * g;
-    p[i] -= hyper[0] / hyper[5] * m[i] / (std::sqrt(v[i]) / std::sqrt(hyper[6]) + hyper[4]);
-  }
-}
-
 static void sgdBody(void *const *operands, void *, const drover_call *call) {
   auto *p = static_cast<float *>(operands[0]);
   const auto *gradient = static_cast<const float *>(operands[1]), *hyper = static_cast<const float *>(operands[2]);
   for (int64_t i = 0; i < call->size; ++i)
     p[i] = p[i] * (1 - hyper[0] * hyper[1]) - hyper[0] * hyper[7] * gradient[i];
-}
-
-static void squaresBody(void *const *operands, void *, const drover_call *call) {
-  double sum = 0;
-  for (int64_t i = 0; i < call->size; ++i)
-    sum += std::pow(double(static_cast<const float *>(operands[0])[i]), 2);
-  *static_cast<double *>(operands[1]) = sum;
 }
 
 static void castBody(void *const *operands, void *, const drover_call *call) {

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "GridProgram.h"
+#include "../ToyBodies.h"
 #include "drover/Schedule/Serialize.h"
 #include <algorithm>
 #include <cmath>
@@ -172,27 +173,9 @@ template <int T> static void embedGrad(void *const *operands, void *, const drov
   }
 }
 
-static void adamw(void *const *operands, void *, const drover_call *call) {
-  float *p = out(operands, 0), *m = out(operands, 1), *v = out(operands, 2);
-  const float *gradient = in(operands, 3), *hyper = in(operands, 4);
-  for (int64_t i = 0; i < call->size; ++i) {
-    float g = hyper[7] * gradient[i];
-    p[i] *= 1 - hyper[0] * hyper[1];
-    m[i] = hyper[2] * m[i] + (1 - hyper[2]) * g;
-    v[i] = hyper[3] * v[i] + (1 - hyper[3]) * g * g;
-    p[i] -= hyper[0] / hyper[5] * m[i] / (std::sqrt(v[i]) / std::sqrt(hyper[6]) + hyper[4]);
-  }
-}
-
-static void squares(void *const *operands, void *, const drover_call *call) {
-  double sum = 0;
-  for (int64_t i = 0; i < call->size; ++i)
-    sum += double(in(operands, 0)[i]) * double(in(operands, 0)[i]);
-  *static_cast<double *>(operands[1]) = sum;
-}
-
 template <int T> static std::vector<drover_body_fn> bodiesFor(bool train) {
-  return {embed<T>, layer<T>, train ? head<T> : logits<T>, headGrad<T>, layerGrad<T>, embedGrad<T>, adamw, squares};
+  return {embed<T>,  layer<T>,   train ? head<T> : logits<T>, headGrad<T>, layerGrad<T>, embedGrad<T>,
+          adamwBody, squaresBody};
 }
 
 //===----------------------------------------------------------------------===//

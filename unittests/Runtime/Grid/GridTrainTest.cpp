@@ -215,7 +215,7 @@ TEST_F(GridTrainTest, RemovingAnyWaitIsSeen) {
         toy.finish();
         ++ran;
         EXPECT_TRUE(isSeen([&] { return run(toy).weightBytes; }, expected)) << "action " << i << ", wait " << wait;
-        seen.insert(actionName(kind));
+        seen.insert(drover_action_name(kind));
         ++action.num_waits;
         std::swap(last, dropped);
       }
