@@ -54,8 +54,12 @@ public:
     traffic.kind = kind;
     traffic.dtype = dtype;
     traffic.count += times;
-    bool twice = traffic.kind == "all_reduce";
-    traffic.bytesPerRank += times * (twice ? 2 : 1) * (bytes / n) * (n - 1);
+    int64_t sent = bytes; // of a broadcast: by its root
+    if (traffic.kind == "all_reduce")
+      sent = 2 * bytes * (n - 1) / n;
+    else if (traffic.kind != "broadcast")
+      sent = bytes / n * (n - 1);
+    traffic.bytesPerRank += times * sent;
   }
 
   std::vector<Traffic> take() {
@@ -169,6 +173,10 @@ std::vector<Traffic> drover::schedule::trafficOf(const StepProgram &step, const 
       addGather(step, action, sum);
     else if (action.kind == DROVER_REDUCE)
       addReduce(step, action, sum);
+    else if (action.kind == DROVER_COUNT)
+      sum.add(DROVER_COMM_WORLD, "all_reduce", DType::I64, 8);
+    else if (action.kind == DROVER_CLIP)
+      sum.add(DROVER_COMM_WORLD, "all_reduce", DType::F64, 16);
   }
   return sum.take();
 }

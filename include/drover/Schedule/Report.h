@@ -16,7 +16,7 @@ struct Traffic {
   DType dtype = DType::F32;
   int64_t count = 0;
   /// What a rank sends with the ring algorithm: (n-1)/n of the whole for all_gather and reduce_scatter, twice that for
-  /// all_reduce (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH, 2005).
+  /// all_reduce; of a broadcast what its root sends (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH, 2005).
   int64_t bytesPerRank = 0;
 };
 
