@@ -85,8 +85,23 @@ StepCosts drover::schedule::flopCosts(const StepProgram &step) {
   return costs;
 }
 
+/// The order of a stage's phases, read off its list.
+static std::vector<WorkItem> orderOf(const StepProgram &step, const Stage &stage) {
+  std::vector<WorkItem> order;
+  for (uint64_t i = 0; i < stage.numActions; ++i)
+    if (const drover_action &action = step.actions[stage.firstAction + i]; action.kind == DROVER_RUN)
+      order.push_back(
+          {static_cast<Phase>(action.phase), action.chunk / static_cast<uint32_t>(step.grid.pp), action.microbatch});
+  return order;
+}
+
 double drover::schedule::bubbleRatio(const StepProgram &step, const Batch &batch) {
-  return replayStep(step, batch, evenCosts(step)).bubbleRatio();
+  bool isSplit = step.plan.schedule() == ScheduleKind::ZeroBubbleH1;
+  std::vector<std::vector<WorkItem>> orders;
+  for (const Stage &stage : batch.stages)
+    orders.push_back(orderOf(step, stage));
+  return replayOrders(step.grid.pp, step.plan.chunks, batch.microbatches, orders, {1, isSplit ? 1.0 : 2.0, 1, {}})
+      .bubbleRatio();
 }
 
 double drover::schedule::bubbleRatioWeighted(const StepProgram &step, const Batch &batch) {

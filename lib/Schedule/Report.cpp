@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Schedule/Report.h"
+#include "drover/Schedule/ReplayStep.h"
 #include "drover/Schedule/Serialize.h"
 #include <algorithm>
 #include <iomanip>
@@ -114,27 +115,6 @@ void addReduce(const StepProgram &step, const drover_action &action, TrafficSum 
     sum.add(action.peer, "all_reduce", DType::F32, step.shardElements(bucket) * 4);
 }
 
-double replayBubble(const StepProgram &step, const Batch &batch, bool weighted) {
-  bool split = step.plan.schedule() == ScheduleKind::ZeroBubbleH1;
-  PhaseCosts costs;
-  costs.forward = 1;
-  costs.backward = split ? 1 : 2;
-  costs.weightGradient = split ? 1 : 0;
-  if (weighted)
-    for (const StepChunk &chunk : step.chunks) {
-      double flops = 0;
-      for (const StepCall &call : chunk.phases[0])
-        flops += static_cast<double>(step.bodies[call.body].flops);
-      costs.chunkWeights.push_back(flops);
-    }
-  if (weighted && std::all_of(costs.chunkWeights.begin(), costs.chunkWeights.end(), [](double w) { return w == 0; }))
-    return 0;
-  std::vector<std::vector<WorkItem>> orders;
-  for (int64_t rank = 0; rank < step.grid.pp; ++rank)
-    orders.push_back(orderOfRank(step.plan.schedule(), step.grid.pp, step.plan.chunks, batch.groups, rank));
-  return replayOrders(step.grid.pp, step.plan.chunks, batch.microbatches, orders, costs).bubbleRatio();
-}
-
 /// Of each key the traffic of the stage that has most.
 std::vector<Traffic> busiestTraffic(const StepProgram &step, const Batch &batch) {
   std::map<std::tuple<std::string, std::string, DType>, Traffic> most;
@@ -222,8 +202,8 @@ std::string drover::schedule::reportJson(const StepProgram &step, const std::vec
     Json entry = {{"global_batch", batch.globalBatch},
                   {"microbatches", batch.microbatches},
                   {"groups", batch.groups},
-                  {"bubble_ratio", replayBubble(step, batch, false)},
-                  {"bubble_ratio_weighted", replayBubble(step, batch, true)},
+                  {"bubble_ratio", bubbleRatio(step, batch)},
+                  {"bubble_ratio_weighted", bubbleRatioWeighted(step, batch)},
                   {"flops_per_rank", busiestFlops(step, batch)},
                   {"peak_memory_bytes", memory},
                   {"collectives", collectives},
@@ -274,8 +254,8 @@ std::string drover::schedule::reportText(const StepProgram &step, const std::vec
     os << "global batch " << batch.globalBatch << ": " << batch.microbatches << " microbatches in groups of";
     for (int64_t size : batch.groups)
       os << " " << size;
-    os << "\n  bubble ratio " << replayBubble(step, batch, false) << " (by FLOPs " << replayBubble(step, batch, true)
-       << "), " << busiestFlops(step, batch) << " FLOPs a rank\n";
+    os << "\n  bubble ratio " << bubbleRatio(step, batch) << " (by FLOPs " << bubbleRatioWeighted(step, batch) << "), "
+       << busiestFlops(step, batch) << " FLOPs a rank\n";
     printMemory(os, step, batch);
     os << "  collectives       kind              dtype       count       bytes a rank\n";
     for (const Traffic &traffic : busiestTraffic(step, batch))

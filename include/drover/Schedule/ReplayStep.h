@@ -36,7 +36,10 @@ StepCosts evenCosts(const StepProgram &step);
 /// FLOPs of the chunks' calls.
 StepCosts flopCosts(const StepProgram &step);
 
+/// DESIGN section 3's measure of a schedule: every chunk costs the same, one that passes through too, and nothing but
+/// the order of the phases counts. With costs of its own, and the waits that slots impose, `replayStep` is the measure.
 double bubbleRatio(const StepProgram &step, const Batch &batch);
+/// `replayStep` with `flopCosts`: what passes through costs nothing.
 double bubbleRatioWeighted(const StepProgram &step, const Batch &batch);
 
 } // namespace drover::schedule
