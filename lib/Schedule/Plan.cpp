@@ -19,6 +19,8 @@ constexpr int64_t kMostMicrobatches = 1 << 16;
 constexpr int64_t kMostChunks = 1 << 14;
 /// Of any one axis and of the chunks of a rank, so that products of them are numbers; and runs of a chunk in a step.
 constexpr int64_t kMostOfAnAxis = 1 << 16, kMostRuns = 1 << 20;
+/// A few times the largest cluster that anyone plans.
+constexpr int64_t kMostRanks = 1 << 22;
 
 /// A non-negative number that is the whole of `text`.
 std::optional<int64_t> parseCount(const std::string &text) {
@@ -100,6 +102,11 @@ std::optional<Error> drover::schedule::checkPlan(const Plan &plan) {
   for (auto [name, value] : counts)
     if (value < 1 || value > kMostOfAnAxis)
       return Error{std::string(name) + " is " + quote(value) + ": expected 1 to " + quote(kMostOfAnAxis)};
+  // Two products, since that of four axes may not be a number.
+  if (int64_t inner = plan.tp * plan.cp, outer = plan.pp * plan.dp;
+      inner > kMostRanks || outer > kMostRanks || inner * outer > kMostRanks)
+    return Error{"tp " + quote(plan.tp) + ", cp " + quote(plan.cp) + ", pp " + quote(plan.pp) + " and dp " +
+                 quote(plan.dp) + " are more than " + quote(kMostRanks) + " ranks"};
   bool oneChunk =
       plan.schedule() == ScheduleKind::OneForwardOneBackward || plan.schedule() == ScheduleKind::ZeroBubbleH1;
   if (oneChunk && plan.chunks != 1)

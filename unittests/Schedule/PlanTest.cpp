@@ -83,6 +83,19 @@ TEST(Plan, oneChunkSchedulesRejectSeveralChunks) {
   EXPECT_FALSE(checkPlan(plan));
 }
 
+TEST(Plan, ranksBeyondAnyClusterAreRefused) {
+  Plan plan;
+  plan.tp = plan.cp = plan.dp = 65536;
+  plan.pp = 16384;
+  EXPECT_EQ(checkPlan(plan)->message, "tp 65536, cp 65536, pp 16384 and dp 65536 are more than 4194304 ranks");
+  plan = Plan();
+  plan.dp = 65536;
+  plan.pp = 64;
+  EXPECT_FALSE(checkPlan(plan));
+  plan.tp = 2;
+  EXPECT_TRUE(checkPlan(plan));
+}
+
 TEST(Plan, sizesThatFillTheMemoryAreRefused) {
   Plan plan;
   plan.chunks = 1000000000;

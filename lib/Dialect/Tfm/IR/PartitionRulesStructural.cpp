@@ -266,11 +266,17 @@ void PadOp::localize(Operation *global, LocalValues &) {
 
 void ConcatOp::getFactors(FactorSignature &signature) {
   SmallVector<unsigned> factors = signature.newFactors(shapeOf(getResult()).size());
-  signature.operands.assign(getInputs().size(), FactorSignature::dims(factors));
-  signature.results = {FactorSignature::dims(factors)};
+  // The joined dimension has another size in each value.
+  auto dimsOf = [&] {
+    factors[getAxis()] = signature.newFactor();
+    signature.whole.emplace_back(factors[getAxis()], "the joined dimension");
+    return FactorSignature::dims(factors);
+  };
+  signature.results = {dimsOf()};
+  for (unsigned i = 0; i < getInputs().size(); ++i)
+    signature.operands.push_back(dimsOf());
   signature.pending.resize(1);
   signature.isAdditive = true;
-  signature.whole.emplace_back(factors[getAxis()], "the joined dimension");
 }
 
 //===----------------------------------------------------------------------===//

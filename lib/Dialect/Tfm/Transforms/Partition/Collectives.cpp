@@ -143,6 +143,13 @@ FailureOr<Value> Collectives::resolve(Location loc, Value value, const Distribut
   SmallVector<SmallVector<Axis, 4>> groups = groupsOf(grid);
   for (unsigned dim = 0; dim < rank; ++dim) {
     SmallVector<Axis, 4> has = current().axesOf(dim), wanted = target.axesOf(dim);
+    // A dp rank's batch is its own, of the size that the program has: bodies do not communicate over dp.
+    if (llvm::is_contained(has, Axis::Dp) != llvm::is_contained(wanted, Axis::Dp)) {
+      reason = ("dimension " + Twine(dim) + " is the batch of a dp rank in one of its values and not in another; " +
+                "accepted with dp 1")
+                   .str();
+      return failure();
+    }
     size_t common = 0;
     while (common < has.size() && common < wanted.size() && has[common] == wanted[common])
       ++common;

@@ -75,7 +75,8 @@ private:
     return microbatch.emitError("expects the sequence length of argument ")
            << argument << " to be a multiple of " << unit << " at tp " << tp << " and cp " << cp << ", not " << length
            << ": accepted next to it are " << (length < unit ? unit : length / unit * unit) << " and "
-           << (length / unit + (length < unit ? 2 : 1)) * unit;
+           << (length / unit + (length < unit ? 2 : 1)) * unit
+           << (tp > 1 ? "; tp cuts the sequence between attention and MLP" : "");
   }
 
   LogicalResult seedArguments() {
