@@ -1,0 +1,126 @@
+//===- Cluster.h - the machine a plan runs on -------------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_CLUSTER_CLUSTER_H
+#define DROVER_CLUSTER_CLUSTER_H
+
+#include "drover/Schedule/Types.h"
+#include <array>
+#include <string>
+#include <vector>
+
+/// The machine: what a device achieves, how devices are joined, where checkpoints go, how often it fails. No IR, no
+/// LLVM. Numbers are SI (seconds, bytes, bytes/s, FLOP/s) and come from a cluster file (docs/cluster-files.md).
+namespace drover::cluster {
+
+/// Formats that matmul units have a rate for; storage types are schedule::DType.
+enum class Precision : uint8_t { F32, BF16, F16, FP8 };
+constexpr int kNumPrecisions = 4;
+const char *nameOf(Precision precision);
+std::optional<Precision> parsePrecision(const std::string &name);
+
+/// How much of the peak matmuls reach: `fraction` for large products; one with inner size K reaches K / (K + halfK) of
+/// that; its M x N is cut in tiles, and the last wave of tiles may leave SMs idle.
+struct MatmulRates {
+  double fraction = 0.75;
+  double halfK = 0;
+  int64_t tileM = 128, tileN = 128;
+};
+
+/// One generation of attention kernels. Fractions are of the peak in the operands' format.
+struct AttentionRates {
+  std::string kernel;           // unfused, triton, flash2, flash3, generated, ..
+  double forward = 0.3;         // long sequences, a head size the kernel is built for
+  double backward = 0.7;        // rate of the backward over that of the forward
+  double halfSequence = 0;      // a sequence of S reaches S / (S + halfSequence)
+  double oddHeadPenalty = 1;    // time of a head size the kernel is not built for, over that of one it is
+  int64_t headSizeMultiple = 1; // head sizes that it is built for
+};
+
+struct Device {
+  std::string name; // as sold, with memory size
+  std::string kind; // A100, H100, H100-500W, H800, H200, B200, host, ..
+  /// Dense FLOP/s by Precision; 0 where the device lacks the format.
+  std::array<double, kNumPrecisions> peak{};
+  double memoryBytes = 0;
+  double usableBytes = 0;  // what a process can allocate, its context excluded
+  double contextBytes = 0; // the context and what libraries hold; part of usableBytes
+  double memoryBandwidth = 0;
+  double memoryFraction = 0.9; // of the bandwidth, in passes over large tensors
+  int64_t sms = 1;
+  double watts = 0;
+  /// By Precision; a format that a file does not list has the rates of the first one listed.
+  std::array<MatmulRates, kNumPrecisions> matmul;
+  std::vector<AttentionRates> attention;
+  double launchSeconds = 0; // between two kernels of a stream
+  double spread = 0;        // standard deviation of the speed of single devices, a fraction
+
+  double peakOf(Precision precision) const { return peak[static_cast<size_t>(precision)]; }
+  const MatmulRates &matmulOf(Precision precision) const { return matmul[static_cast<size_t>(precision)]; }
+  /// Null where the file has no such kernel.
+  const AttentionRates *findAttention(const std::string &kernel) const;
+};
+
+/// One level of the network: what joins `members` units of the level below.
+struct Level {
+  std::string name;            // server, rack, pod, cluster, ..
+  int64_t members = 1;         // units of the level below; of the innermost level: GPUs
+  double bandwidth = 0;        // nominal bytes/s of one GPU, in one direction
+  double achieved = 1;         // fraction of it that large messages reach
+  double latency = 0;          // seconds of one hop of a small message
+  double oversubscription = 1; // links down over links up of the units it joins; 1: full bisection
+  int64_t flows = 0;    // flows per pair of GPUs that are hashed onto equal paths; 0: one path, or spread by packet
+  double inNetwork = 0; // fraction of `bandwidth` when switches reduce (NVLS, SHARP); 0: they do not
+
+  /// Bytes/s that one GPU gets when no other shares its links.
+  double effectiveBandwidth() const;
+};
+
+struct Storage {
+  double sustainedWrite = 0, peakWrite = 0; // bytes/s of all
+};
+
+struct FailureCause {
+  std::string name;
+  double perGpuHour = 0;
+  bool planned = false;
+};
+
+struct Failures {
+  std::vector<FailureCause> causes;
+  double detectionSeconds = 0; // from the failure to the decision to restart
+  double restartSeconds = 0;   // from there to the first step
+
+  double unexpectedPerGpuHour() const { return rate(false); }
+  double plannedPerGpuHour() const { return rate(true); }
+
+private:
+  double rate(bool planned) const;
+};
+
+struct Cluster {
+  std::string name;
+  Device device;
+  std::vector<Level> levels; // innermost first, at least one
+  std::optional<Storage> storage;
+  std::optional<Failures> failures;
+  /// Names that lists of published runs give this cluster.
+  std::vector<std::string> publishedAs;
+
+  int64_t nodeGpus() const { return levels.front().members; }
+  /// GPUs in one unit of a level.
+  int64_t gpusIn(size_t level) const;
+  int64_t gpus() const { return gpusIn(levels.size() - 1); }
+};
+
+/// Levels a cluster can have: spans are arrays of this size.
+constexpr size_t kMostLevels = 6;
+
+/// What must hold of any cluster, whoever made it; `std::nullopt` when all does. A file's reader says the same with
+/// places.
+std::optional<schedule::Error> checkCluster(const Cluster &cluster);
+
+} // namespace drover::cluster
+
+#endif // DROVER_CLUSTER_CLUSTER_H

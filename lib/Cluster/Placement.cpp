@@ -1,0 +1,154 @@
+//===- Placement.cpp - where grid axes fall on the network ----------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Cluster/Placement.h"
+#include <algorithm>
+
+using namespace drover;
+using namespace drover::cluster;
+
+Placement::Placement(const Cluster &cluster, const Grid &grid)
+    : cluster(&cluster), grid(grid), numLevels(cluster.levels.size()) {
+  assert(!checkGrid(cluster, grid) && "the grid does not fit");
+  for (size_t level = 0; level < numLevels; ++level)
+    unit[level] = cluster.gpusIn(level);
+}
+
+/// The most ranks that a group has in one unit of `size` GPUs, or nothing where axes and units do not divide each
+/// other.
+std::optional<int64_t> Placement::ranksInUnit(AxisSet axes, int64_t size) const {
+  if (size >= grid.ranks())
+    return grid.size(axes);
+  int64_t inside = 1, stride = 1;
+  for (Axis axis : grid.order) {
+    int64_t count = grid.size(axis), block = stride * count;
+    if (size % block == 0) { // the whole axis, and perhaps some of the next
+      inside *= axes.contains(axis) ? count : 1;
+      stride = block;
+      continue;
+    }
+    // The unit holds a piece of this axis. Pieces are equal where they divide the axis; along the outermost axis only
+    // the last unit may hold less.
+    if (size % stride || (count % (size / stride) && block != grid.ranks()))
+      return std::nullopt;
+    return inside * (axes.contains(axis) ? size / stride : 1);
+  }
+  return inside;
+}
+
+Span Placement::spanOf(AxisSet axes) const {
+  Span span;
+  span.ranks = grid.size(axes);
+  int64_t below = 1, unitBelow = 1;
+  for (size_t level = 0; level < kMostLevels; ++level) {
+    if (level >= numLevels) {
+      span.ranksIn[level] = below;
+      continue;
+    }
+    std::optional<int64_t> inside = ranksInUnit(axes, unit[level]);
+    if (!inside)
+      return countSpan(axes);
+    span.ranksIn[level] = *inside;
+    span.fanout[level] = (*inside + below - 1) / below;
+    if (level > 0 && below < span.ranks)
+      span.sharing[level] = std::min(unitBelow, grid.ranks()) / below;
+    if (span.fanout[level] > 1)
+      span.outermost = static_cast<int>(level);
+    below = *inside;
+    unitBelow = unit[level];
+  }
+  return span;
+}
+
+Span Placement::countSpan(AxisSet axes) const {
+  Span span;
+  span.ranks = grid.size(axes);
+  int64_t ranks = grid.ranks();
+  // leaving[level][u]: groups with ranks inside and outside of unit u of `level`.
+  std::vector<std::vector<int64_t>> leaving(numLevels);
+  for (size_t level = 0; level < numLevels; ++level)
+    leaving[level].assign((ranks + unit[level] - 1) / unit[level], 0);
+  for (int64_t first = 0; first < ranks; ++first) {
+    std::array<int64_t, kNumAxes> at = coordinatesOf(first);
+    bool leads = true;
+    for (size_t i = 0; i < kNumAxes; ++i)
+      leads &= !axes.contains(static_cast<Axis>(i)) || at[i] == 0;
+    if (!leads)
+      continue;
+    std::vector<int64_t> members = groupOf(axes, first);
+    for (size_t level = 0; level < numLevels; ++level)
+      for (size_t begin = 0, end = 0; begin < members.size(); begin = end) {
+        int64_t current = members[begin] / unit[level], below = level ? unit[level - 1] : 1, numBelow = 0;
+        for (int64_t last = -1; end < members.size() && members[end] / unit[level] == current; ++end)
+          if (members[end] / below != last) {
+            last = members[end] / below;
+            ++numBelow;
+          }
+        span.ranksIn[level] = std::max<int64_t>(span.ranksIn[level], end - begin);
+        span.fanout[level] = std::max(span.fanout[level], numBelow);
+        leaving[level][current] += static_cast<int64_t>(end - begin) < span.ranks;
+      }
+  }
+  for (size_t level = 0; level < kMostLevels; ++level) {
+    if (level >= numLevels)
+      span.ranksIn[level] = span.ranksIn[level - 1];
+    else if (level > 0)
+      span.sharing[level] = *std::max_element(leaving[level - 1].begin(), leaving[level - 1].end());
+    if (span.fanout[level] > 1)
+      span.outermost = static_cast<int>(level);
+  }
+  return span;
+}
+
+int Placement::levelBetween(int64_t a, int64_t b) const {
+  if (a == b)
+    return -1;
+  for (size_t level = 0; level < numLevels; ++level)
+    if (a / unit[level] == b / unit[level])
+      return static_cast<int>(level);
+  assert(false && "a rank is outside of the cluster");
+  return static_cast<int>(numLevels) - 1;
+}
+
+int64_t Placement::rankAt(const std::array<int64_t, kNumAxes> &coordinates) const {
+  int64_t rank = 0, stride = 1;
+  for (Axis axis : grid.order) {
+    rank += coordinates[static_cast<size_t>(axis)] * stride;
+    stride *= grid.size(axis);
+  }
+  return rank;
+}
+
+std::array<int64_t, kNumAxes> Placement::coordinatesOf(int64_t rank) const {
+  std::array<int64_t, kNumAxes> coordinates;
+  for (Axis axis : grid.order) {
+    coordinates[static_cast<size_t>(axis)] = rank % grid.size(axis);
+    rank /= grid.size(axis);
+  }
+  return coordinates;
+}
+
+std::vector<int64_t> Placement::groupOf(AxisSet axes, int64_t rank) const {
+  std::array<int64_t, kNumAxes> at = coordinatesOf(rank);
+  for (size_t i = 0; i < kNumAxes; ++i)
+    if (axes.contains(static_cast<Axis>(i)))
+      at[i] = 0;
+  std::vector<int64_t> members = {rankAt(at)};
+  // From the innermost axis out, so that ranks ascend.
+  for (Axis axis : grid.order) {
+    if (!axes.contains(axis))
+      continue;
+    size_t count = members.size();
+    for (int64_t i = 1; i < grid.size(axis); ++i)
+      for (size_t j = 0; j < count; ++j)
+        members.push_back(members[j] + i * grid.stride(axis));
+  }
+  return members;
+}
+
+Span cluster::spanOfNeighbours(const Cluster &cluster, int64_t ranks) {
+  Grid grid;
+  grid.sizes = {ranks, 1, 1, 1};
+  return Placement(cluster, grid).spanOf(Axis::TP);
+}
