@@ -43,7 +43,7 @@ Interpreter::Interpreter(RankContext &rank, drover_pool *pool, FlightRecorder &r
                          const GuardOptions &guards)
     : rank(rank), program(rank.program), pool(pool), recorder(recorder), trace(trace),
       guard(program, rank.plan.stage, guards), stages(placeStages(rank, guard)), arena(guard.arenaBytes()),
-      workspace(program.workspaceBytes()), gradientPlaces(program.buckets.size(), -1) {
+      workspace(program.workspaceBytes(rank.plan.stage)), gradientPlaces(program.buckets.size(), -1) {
   guard.arm(arena.data());
   for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
     gaps.push_back(findGaps(program, int64_t(bucket)));
@@ -229,7 +229,8 @@ void Interpreter::release(const drover_action &action) {
 
 void Interpreter::traceAction(const drover_action &action, int64_t startNs) const {
   static constexpr const char *phases[] = {"forward", "backward", "weight gradient"};
-  const char *name = action.kind == DROVER_RUN && action.phase < 3 ? phases[action.phase] : drover_action_name(action.kind);
+  const char *name =
+      action.kind == DROVER_RUN && action.phase < 3 ? phases[action.phase] : drover_action_name(action.kind);
   trace->event(TraceWriter::Actions + action.stream, concat(name, " ", action.chunk), startNs, monotonicNs(),
                concat("\"chunk\": ", action.chunk, ", \"microbatch\": ", action.microbatch,
                       ", \"sequence\": ", action.sequence));

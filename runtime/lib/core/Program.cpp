@@ -39,10 +39,18 @@ int64_t Program::arenaBytes(int64_t stage) const {
   return bytes;
 }
 
-int64_t Program::workspaceBytes() const {
+int64_t Program::workspaceBytes(int64_t stage) const {
   int64_t bytes = 0;
-  for (const BodyInfo &body : bodies)
-    bytes = std::max(bytes, body.workspaceBytes);
+  auto take = [&](int64_t body) {
+    if (body >= 0)
+      bytes = std::max(bytes, bodies[size_t(body)].workspaceBytes);
+  };
+  for (int64_t body : {updateBody, normBody, castBody})
+    take(body);
+  for (size_t chunk = size_t(stage); chunk < chunks.size(); chunk += size_t(grid.size(DROVER_AXIS_PP)))
+    for (const std::vector<CallInfo> &phase : chunks[chunk].phases)
+      for (const CallInfo &call : phase)
+        take(call.body);
   return bytes;
 }
 

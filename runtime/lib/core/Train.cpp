@@ -119,7 +119,8 @@ void Trainer::run() {
   if (!log)
     return;
   std::map<std::string, int64_t> categories = memoryByCategory(program, setup.interpreter.workspaceBytes());
-  log->end(categories, peakBytes, describeCounts(setup.rank));
+  log->end(categories, peakBytes, setup.interpreter.arenaBytes() + setup.interpreter.workspaceBytes(),
+           describeCounts(setup.rank));
   log->endLine();
   if (setup.rank.isFirst() && (options.verbose || log->onTerminal()))
     printMemoryTable(categories, peakBytes);

@@ -6,7 +6,8 @@
 #include "drover/rt/text.h"
 #include <algorithm>
 #include <cstdio>
-#include <sys/resource.h>
+#include <cstdlib>
+#include <fstream>
 
 namespace drover::rt {
 
@@ -20,15 +21,23 @@ std::map<std::string, int64_t> memoryByCategory(const Program &program, int64_t 
   return categories;
 }
 
+/// Not getrusage's: that one begins with what the process had before it became this executable.
+int64_t residentBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("VmHWM:", 0) == 0)
+      return std::strtoll(line.c_str() + 6, nullptr, 10) * 1024;
+  return 0;
+}
+
 void printMemoryTable(const std::map<std::string, int64_t> &categories, int64_t totalBytes) {
   std::fprintf(stderr, "peak memory\n");
   for (const auto &[name, bytes] : categories)
     std::fprintf(stderr, "  %-12s %12s\n", name.c_str(), formatBytes(bytes).c_str());
   std::fprintf(stderr, "  %-12s %12s  (slots share memory, so the sum may be larger)\n", "allocated",
                formatBytes(totalBytes).c_str());
-  struct rusage usage;
-  if (::getrusage(RUSAGE_SELF, &usage) == 0)
-    std::fprintf(stderr, "  %-12s %12s\n", "resident", formatBytes(int64_t(usage.ru_maxrss) * 1024).c_str());
+  if (int64_t bytes = residentBytes())
+    std::fprintf(stderr, "  %-12s %12s\n", "resident", formatBytes(bytes).c_str());
 }
 
 } // namespace drover::rt

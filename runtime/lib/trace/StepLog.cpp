@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/rt/error.h"
+#include "drover/rt/memory_report.h"
 #include "drover/rt/step_log.h"
 #include "drover/rt/text.h"
 #include <cerrno>
@@ -72,13 +73,14 @@ void StepLog::showProgress(const StepReport &report) {
   lineOpen = terminal;
 }
 
-void StepLog::end(const std::map<std::string, int64_t> &categories, int64_t peakBytes,
+void StepLog::end(const std::map<std::string, int64_t> &categories, int64_t peakBytes, int64_t allocatedBytes,
                   const std::string &communication) {
   std::string inside;
   for (const auto &[name, bytes] : categories)
     inside += concat(inside.empty() ? "" : ", ", "\"", name, "\": ", bytes);
-  writeLine(
-      concat("{\"memory\": {", inside, "}, \"peak_bytes\": ", peakBytes, ", \"communication\": ", communication, "}"));
+  writeLine(concat("{\"memory\": {", inside, "}, \"peak_bytes\": ", peakBytes,
+                   ", \"allocated_bytes\": ", allocatedBytes, ", \"resident_bytes\": ", residentBytes(),
+                   ", \"communication\": ", communication, "}"));
 }
 
 void StepLog::endLine() {

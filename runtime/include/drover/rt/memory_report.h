@@ -15,6 +15,9 @@ namespace drover::rt {
 /// runtime holds.
 std::map<std::string, int64_t> memoryByCategory(const Program &program, int64_t workspaceBytes);
 
+/// The largest resident size that this process had; 0 where the system does not say.
+int64_t residentBytes();
+
 /// Prints the categories, the total and the process's largest resident size to standard error.
 void printMemoryTable(const std::map<std::string, int64_t> &categories, int64_t totalBytes);
 

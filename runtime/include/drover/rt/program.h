@@ -189,7 +189,8 @@ public:
   int64_t ownerStage(int64_t bucket) const { return stageOf(buckets[size_t(bucket)].chunks[0]); }
   /// Over the batches.
   int64_t arenaBytes(int64_t stage) const;
-  int64_t workspaceBytes() const;
+  /// Of the bodies that a stage calls.
+  int64_t workspaceBytes(int64_t stage) const;
   /// What a space of a bucket takes on a rank: a shard or all of it.
   int64_t bucketSpaceBytes(int64_t bucket, Space space) const;
   const BatchInfo *findBatch(int64_t globalBatch) const;

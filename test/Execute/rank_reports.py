@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Collective bytes of a rank three ways: closed forms, `drover check --json`, and what the runtime counted.
+"""Collective bytes of a rank three ways: closed forms, `drover check --json`, and what the runtime counted; its memory two ways.
 
-usage: communication_counts.py --drover PATH [--list]
+usage: rank_reports.py --drover PATH [--list]
 
 The model is a Llama of 4 layers from a config.json. The closed forms are those of
 - tensor parallelism: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (arXiv 2104.04473), section 3.2:
@@ -14,6 +14,7 @@ The model is a Llama of 4 layers from a config.json. The closed forms are those 
   f32 of a rank's parameters per step, (n-1)/n of them each; twice that for the all-reduce of zero 0,
 - pipelines: b s/(c t) h per boundary, direction and microbatch (arXiv 2104.04473, section 2).
 What every rank of the runtime issues in a step must be the closed form of its stage, and the largest over the stages what check prints.
+What every rank allocates must be what check says of its stage.
 """
 import argparse
 import collections
@@ -176,14 +177,14 @@ def closed_form_of_messages(layout):
     return count, count * boundary
 
 
-def communication_of(folder, layout, steps):
-    """By rank the list that ends its log."""
+def ends_of(folder, layout, steps):
+    """By rank the last line of its log."""
     run(["./train", "--data=text", "--init=random", f"--steps={steps}", "--threads=1", "--log=log.jsonl", "--log-all-ranks"], folder, 120)
-    lists = []
+    ends = []
     for rank in range(layout.ranks):
         with open(os.path.join(folder, f"log.{rank}.jsonl" if rank else "log.jsonl")) as file:
-            lists.append(json.loads(file.readlines()[-1])["communication"])
-    return lists
+            ends.append(json.loads(file.readlines()[-1]))
+    return ends
 
 
 def axis_of(entry, layout):
@@ -191,12 +192,13 @@ def axis_of(entry, layout):
 
 
 def counted(folder, layout):
-    """By rank the traffic of a step, and by rank (count, bytes) of its sends: a run of three steps less one of one step."""
-    traffic, sends = [], []
-    for more, less in zip(communication_of(folder, layout, 3), communication_of(folder, layout, 1)):
+    """By rank the traffic of a step, (count, bytes) of its sends, bytes allocated: a run of three steps less one of one step."""
+    traffic, sends, allocated = [], [], []
+    for more, less in zip(ends_of(folder, layout, 3), ends_of(folder, layout, 1)):
         rank, messages = Traffic(), [0, 0]
-        for sign, entries in ((1, more), (-1, less)):
-            for entry in entries:
+        allocated.append(more["allocated_bytes"])
+        for sign, end in ((1, more), (-1, less)):
+            for entry in end["communication"]:
                 target = rank[axis_of(entry, layout), entry["kind"], entry["dtype"]]
                 if entry["kind"] == "receive":
                     continue
@@ -206,7 +208,7 @@ def counted(folder, layout):
                 target[1] += sign * entry["sent"] / 2
         traffic.append({key: tuple(map(int, value)) for key, value in rank.items() if value[0]})
         sends.append(messages)
-    return traffic, sends
+    return traffic, sends, allocated
 
 
 def differences(name, got, want, may_be_less):
@@ -237,7 +239,7 @@ def check(drover, layout, folder):
         entry[0] += row["count"]
         entry[1] += row["bytes_per_rank"]
     run([drover, "compile", "config.json", *layout.options(), "-o", "train"], folder, 120)
-    ranks, sends = counted(folder, layout)
+    ranks, sends, allocated = counted(folder, layout)
     # Less is right where a bucket stays from one use to the next: zero 3's gathers.
     data = {("dp", "all_gather", layout.dtype), ("cp*dp", "all_gather", layout.dtype)} if layout.zero == 3 else set()
     faults, most = [], {}
@@ -247,6 +249,10 @@ def check(drover, layout, folder):
         for key, value in traffic.items():
             most[key] = max(most.get(key, (0, 0)), value, key=lambda pair: pair[1])
     faults += differences("check, against what was counted", reported, most, set())
+    for rank, bytes_of_rank in enumerate(allocated):
+        expected = batch["peak_memory_bytes"][layout.stage_of(rank)]
+        if bytes_of_rank != expected:
+            faults.append(f"rank {rank}, stage {layout.stage_of(rank)}, allocated {bytes_of_rank} bytes, check has {expected}")
     pipeline = [rank for rank in range(layout.ranks) if rank % (layout.tp * layout.cp) == 0 and rank < layout.tp * layout.cp * layout.pp]
     messages = tuple(int(sum(sends[rank][i] for rank in pipeline)) for i in (0, 1))
     for name, other in (("check", (batch["sends"]["count"], batch["sends"]["bytes"])), ("the closed form", closed_form_of_messages(layout))):
