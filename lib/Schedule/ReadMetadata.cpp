@@ -87,6 +87,7 @@ public:
   std::vector<DimCut> cut(const Json &json);
   PlacedTensor tensor(const Json &json);
   Bucket bucket(const Json &json);
+  BodyOperand operandType(const Json &json);
   Body body(const Json &json);
   StepChunk chunk(const Json &json);
   PlacedParameter parameter(const Json &json);
@@ -218,12 +219,32 @@ Bucket Reader::bucket(const Json &json) {
   return bucket;
 }
 
+BodyOperand Reader::operandType(const Json &json) {
+  BodyOperand operand;
+  operand.dtype = dtype(json, "dtype");
+  operand.shape = integers(array(json, "shape"));
+  if (json.contains("cut"))
+    operand.cut = cut(json);
+  if (json.contains("partial"))
+    for (const Json &name : array(json, "partial")) {
+      std::optional<GridAxis> axis = parseGridAxis(name.is_string() ? name.get<std::string>() : "");
+      if (!axis)
+        fail("field 'partial' has an entry that is no axis of the grid");
+      operand.partial.push_back(axis.value_or(GridAxis::None));
+    }
+  operand.isResult = json.contains("result") && boolean(json, "result");
+  return operand;
+}
+
 Body Reader::body(const Json &json) {
   Body body;
   body.name = text(json, "name");
   body.flops = static_cast<uint64_t>(integer(json, "flops"));
   body.bytes = static_cast<uint64_t>(integer(json, "bytes"));
   body.workspaceBytes = integer(json, "workspace_bytes");
+  if (json.contains("operands"))
+    for (const Json &entry : array(json, "operands"))
+      body.operands.push_back(operandType(entry));
   if (!json.contains("collectives"))
     return body;
   for (const Json &entry : array(json, "collectives")) {

@@ -117,6 +117,16 @@ Json bodyJson(const Body &body, size_t index) {
                                    {"dtype", nameOf(collective.dtype)},
                                    {"bytes", collective.bytes},
                                    {"reduction", collective.reduction}});
+  for (const BodyOperand &operand : body.operands) {
+    Json entry = {{"dtype", nameOf(operand.dtype)}, {"shape", operand.shape}};
+    if (!operand.cut.empty())
+      entry["cut"] = cutJson(operand.cut);
+    for (GridAxis axis : operand.partial)
+      entry["partial"].push_back(nameOf(axis));
+    if (operand.isResult)
+      entry["result"] = true;
+    json["operands"].push_back(entry);
+  }
   return json;
 }
 

@@ -24,14 +24,6 @@ struct BodyCollective {
   int64_t reduction = -1; // id of the typed reduction that it discharges, -1 for a gather
 };
 
-struct Body {
-  std::string name;
-  uint64_t flops = 0; // model FLOPs of one call
-  uint64_t bytes = 0; // least bytes moved by one call
-  int64_t workspaceBytes = 0;
-  std::vector<BodyCollective> collectives;
-};
-
 /// Axes of a grid that a tensor's part in a rank can depend on.
 enum class GridAxis : uint8_t { None, Tp, Kv, Replica, Cp, Dp };
 const char *nameOf(GridAxis axis);
@@ -48,6 +40,25 @@ struct DimCut {
   int64_t dim = 0;
   GridAxis axis = GridAxis::None; // Cp: two chunks a rank
   std::vector<Segment> segments;  // empty: an even cut
+};
+
+/// What an operand of a body is, so that a run can write its value down (--dump): arguments, then the results that are
+/// not in an argument's memory.
+struct BodyOperand {
+  DType dtype = DType::F32;
+  std::vector<int64_t> shape;    // of the rank's part
+  std::vector<DimCut> cut;       // the batch's is not listed
+  std::vector<GridAxis> partial; // axes over which it is a pending sum
+  bool isResult = false;         // written by the body, and no accumulator
+};
+
+struct Body {
+  std::string name;
+  uint64_t flops = 0; // model FLOPs of one call
+  uint64_t bytes = 0; // least bytes moved by one call
+  int64_t workspaceBytes = 0;
+  std::vector<BodyCollective> collectives;
+  std::vector<BodyOperand> operands = {}; // empty: they have no size of their own
 };
 
 enum class ValueKind {

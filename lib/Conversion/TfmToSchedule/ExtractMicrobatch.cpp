@@ -58,6 +58,8 @@ private:
   std::vector<schedule::DimCut> cutsOf(RankedTensorType type) const;
   schedule::GridAxis tensorAxis(ArrayRef<tfm::Axis> axes) const;
   void addReduction(schedule::Parameter &parameter, Type accumulator);
+  std::vector<schedule::BodyOperand> operandsOf(func::FuncOp body) const;
+  schedule::BodyOperand operandOf(RankedTensorType type, schedule::DType dtype, bool isResult) const;
   uint32_t bodyIndex(func::FuncOp body);
 
   ModuleOp module;
@@ -150,6 +152,41 @@ FailureOr<uint32_t> Extractor::addValue(Value value, schedule::ValueKind kind, i
   return number;
 }
 
+schedule::BodyOperand Extractor::operandOf(RankedTensorType type, schedule::DType dtype, bool isResult) const {
+  schedule::BodyOperand operand{dtype, type.getShape().vec(), cutsOf(type), {}, isResult};
+  tfm::Distribution distribution = tfm::Distribution::of(type);
+  SmallVector<tfm::Axis, 2> tensor;
+  for (tfm::Axis axis : grid.tensorAxes())
+    if (distribution[axis].isPartial())
+      tensor.push_back(axis);
+  if (!tensor.empty())
+    operand.partial.push_back(tensorAxis(tensor));
+  if (distribution[tfm::Axis::Cp].isPartial())
+    operand.partial.push_back(schedule::GridAxis::Cp);
+  return operand;
+}
+
+/// Arguments, then the results that are not in an argument's memory: the order of a call's operands. Empty for flat
+/// bodies, which have no size of their own.
+std::vector<schedule::BodyOperand> Extractor::operandsOf(func::FuncOp body) const {
+  std::vector<schedule::BodyOperand> operands;
+  auto add = [&](Type type, bool isResult) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    std::optional<schedule::DType> dtype = tensor ? dtypeOf(tensor.getElementType()) : std::nullopt;
+    if (!dtype || !tensor.hasStaticShape())
+      return false;
+    operands.push_back(operandOf(tensor, *dtype, isResult));
+    return true;
+  };
+  for (Type type : body.getArgumentTypes())
+    if (!add(type, /*isResult=*/false))
+      return {};
+  for (auto [index, type] : llvm::enumerate(body.getResultTypes()))
+    if (!body.getResultAttr(index, tfm::TfmDialect::kInplaceAttr) && !add(type, /*isResult=*/true))
+      return {};
+  return operands;
+}
+
 uint32_t Extractor::bodyIndex(func::FuncOp body) {
   auto [known, isNew] = bodies.insert({body, static_cast<uint32_t>(program.bodies.size())});
   if (isNew) {
@@ -162,6 +199,7 @@ uint32_t Extractor::bodyIndex(func::FuncOp body) {
         entry.bytes += op.getBytes();
       }
     });
+    entry.operands = operandsOf(body);
     program.bodies.push_back(entry);
   }
   return known->second;

@@ -88,9 +88,11 @@ void StepDump::takePart(int64_t source, const Part &part, const uint8_t *values)
   Tensor &tensor = tensors.try_emplace(nameOf(part), Tensor{type.dtype, shape, {}}).first->second;
   tensor.data.resize(size_t(elements * width));
   bool adds = false, isReplica = false;
-  for (int axis : {DROVER_AXIS_TP, DROVER_AXIS_CP}) {
-    bool isPartial = std::find(type.partial.begin(), type.partial.end(), axis) != type.partial.end();
-    bool isCut = std::any_of(cuts.begin(), cuts.end(), [&](const CutInfo &cut) { return cut.axis == axis; });
+  for (int axis : {DROVER_AXIS_KV, DROVER_AXIS_REPLICA, DROVER_AXIS_CP}) {
+    // kv and replica are factors of tp.
+    auto names = [&](int other) { return other == axis || (other == DROVER_AXIS_TP && axis != DROVER_AXIS_CP); };
+    bool isPartial = std::any_of(type.partial.begin(), type.partial.end(), names);
+    bool isCut = std::any_of(cuts.begin(), cuts.end(), [&](const CutInfo &cut) { return names(cut.axis); });
     adds |= isPartial && place[size_t(axis)] > 0;
     isReplica |= !isPartial && !isCut && place[size_t(axis)] > 0;
   }
