@@ -56,7 +56,11 @@ private:
 
   Place placeOf(const llvm::yaml::Node &node) {
     const char *start = node.getSourceRange().Start.getPointer();
-    const char *begin = sources.getMemoryBuffer(sources.getMainFileID())->getBufferStart();
+    llvm::StringRef buffer = sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
+    const char *begin = buffer.begin();
+    // After a fault of the scanner nodes lie nowhere; the fault itself has been kept with its place.
+    if (start < begin || start > buffer.end())
+      return {};
     // The parser has flow collections and aliases start at the token after the one that opens them.
     char opening = llvm::isa<llvm::yaml::MappingNode>(node)    ? '{'
                    : llvm::isa<llvm::yaml::SequenceNode>(node) ? '['
