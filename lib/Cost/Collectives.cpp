@@ -134,9 +134,12 @@ double nvlsSeconds(const Cluster &cluster, double bytes, const Span &span) {
   double latency = kNvlsLatency + 2 * treeHops(cluster, span, kSimple);
   if (bytes >= kPlateauBytesPerRank * static_cast<double>(span.ranks))
     latency *= kPlateau;
+  // A server sends up one of two trees and down the other's children: twice the tensor, once where there are two
+  // servers.
+  double treeShare = serversOf(span) > 2 ? 2 : 1;
   for (int level = 1; level <= span.outermost; ++level) {
     const cluster::Level &across = cluster.levels[level];
-    double share = 2 * (1 - 1 / static_cast<double>(serversOf(span)));
+    double share = treeShare;
     double bandwidth = groupBandwidth(cluster, level, ranksInServer(span), span.sharing[level]);
     if (across.inNetwork > 0) {
       share = 1;
@@ -164,17 +167,22 @@ double bandwidthOfEach(const Cluster &cluster, const Span &span, int level) {
 /// Level by level: each with the part of the tensor that the levels inside leave to a rank, over the links of all ranks
 /// (Cho et al., BlueConnect, 2019).
 double hierarchicalSeconds(const Cluster &cluster, CollectiveKind kind, double bytes, const Span &span) {
-  double rounds = ringShape(kind, span.ranks).rounds, seconds = kSimple.base, part = bytes;
-  for (int level = 0; level <= span.outermost; ++level) {
-    if (!span.crosses(level))
-      continue;
-    double fanout = static_cast<double>(span.fanout[level]);
-    double sent = part * (fanout - 1) / fanout;
-    seconds += rounds * ((fanout - 1) * hop(cluster.levels[level], kSimple, level > 0) +
-                         sent / bandwidthOfEach(cluster, span, level));
-    part /= fanout;
+  double rounds = ringShape(kind, span.ranks).rounds, best = std::numeric_limits<double>::infinity();
+  for (const Protocol &protocol : kProtocols) {
+    double seconds = protocol.base, part = bytes;
+    for (int level = 0; level <= span.outermost; ++level) {
+      if (!span.crosses(level))
+        continue;
+      double fanout = static_cast<double>(span.fanout[level]);
+      double bandwidth =
+          bandwidthOfEach(cluster, span, level) * (level > 0 ? protocol.networkFraction : protocol.fraction);
+      seconds += rounds * ((fanout - 1) * hop(cluster.levels[level], protocol, level > 0) +
+                           part * (fanout - 1) / fanout / bandwidth);
+      part /= fanout;
+    }
+    best = std::min(best, seconds);
   }
-  return seconds;
+  return best;
 }
 } // namespace
 
@@ -235,7 +243,8 @@ double cost::messageSeconds(const Cluster &cluster, double bytes, int level, int
     return 0;
   double bandwidth = level ? std::numeric_limits<double>::infinity() : cluster.levels[0].effectiveBandwidth();
   for (int crossed = 1; crossed <= level; ++crossed)
-    bandwidth = std::min(bandwidth, groupBandwidth(cluster, crossed, 1, senders));
+    bandwidth =
+        std::min(bandwidth, groupBandwidth(cluster, crossed, 1, std::min(senders, cluster.gpusIn(crossed - 1))));
   return kSimple.base + hop(cluster.levels[level], kSimple, level > 0) + bytes / bandwidth;
 }
 
