@@ -1,46 +1,95 @@
 #!/usr/bin/env python3
-"""Compiles models/llama-3.1-405b.json with 4, 32 and 126 layers to an executable; prints seconds, peak memory, and the size of the
-IR after outlining and differentiation. usage: compile_time [--layers 4,32,126] [--seq-len 8192]"""
+"""Compiles models/llama-3.1-405b.json to an executable, checks it, and plans all its ranks, over ranks, layers and microbatches; prints
+Markdown: seconds and peak MB of `drover compile` and `drover check`, actions, KB of metadata and actions in the executable, seconds to
+plan every rank through the executable's loader (`--describe-ranks`) and the bytes of the largest plan.
+
+usage: compile_time [--drover build/bin/drover] [--ir]      --ir: lines and KB of the IR after differentiation, over layers
+"""
 import argparse
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LLAMA3 = {"tp": 8, "cp": 1, "pp": 16, "dp": 128, "chunks": 8, "seq-len": 8192, "layers": 126, "microbatches": 16}
+# The two layouts of Llama 3's report (arXiv 2407.21783, table 4), then one thing at a time.
+ROWS = [
+    dict(LLAMA3), dict(LLAMA3, **{"cp": 16, "dp": 8, "seq-len": 131072}),
+    *(dict(LLAMA3, dp=dp) for dp in (1, 4, 16, 64)), dict(LLAMA3, cp=4),
+    *(dict(LLAMA3, layers=layers) for layers in (14, 30, 62, 254)),
+    *(dict(LLAMA3, microbatches=m) for m in (4, 64, 256)),
+    dict(LLAMA3, tp=1, pp=1, dp=1, chunks=1, microbatches=1),
+]
 
 
-def measure(command):
-    """Wall seconds and peak resident MB of a command."""
+def measure(command, **more):
+    """Wall seconds, peak resident MB and standard output of a command."""
     begin = time.perf_counter()
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more)
+    text = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"status {status} of {' '.join(command)}")
-    return time.perf_counter() - begin, usage.ru_maxrss / 1024
+    return time.perf_counter() - begin, usage.ru_maxrss / 1024, text
+
+
+def options(row):
+    """Plan options; layers are spread as the report does, none in the first and the last chunk, where there are so many chunks."""
+    chunks = row["pp"] * row["chunks"]
+    result = [f"--{name}={row[name]}" for name in ("tp", "cp", "pp", "dp", "chunks", "seq-len")]
+    result += [f"--global-batch={row['microbatches'] * row['dp']}", "--compute-dtype=bf16", "--task=train"]
+    if row["layers"] == chunks - 2:
+        result.append(f"--layers-per-chunk=0,1*{chunks - 2},0")
+    return result
+
+
+def write_config(folder, layers):
+    with open(os.path.join(TOP, "models/llama-3.1-405b.json")) as file:
+        config = json.load(file)
+    config["num_hidden_layers"] = layers
+    path = os.path.join(folder, "config.json")
+    with open(path, "w") as file:
+        json.dump(config, file)
+    return path
+
+
+def print_ir(drover, folder):
+    print("| layers | IR lines | IR KB |\n| --- | --- | --- |")
+    for layers in (4, 32, 126):
+        out = os.path.join(folder, "ir.mlir")
+        measure([drover, "compile", write_config(folder, layers), "--task=train", "--seq-len=8192", "--compute-dtype=bf16",
+                 "--stop-after=differentiate", "--emit=mlir", "-o", out])
+        with open(out) as file:
+            print(f"| {layers} | {sum(1 for _ in file)} | {os.path.getsize(out) / 1024:.0f} |")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--layers", default="4,32,126")
-    parser.add_argument("--seq-len", type=int, default=8192)
+    parser.add_argument("--drover", default=os.path.join(TOP, "build/bin/drover"))
+    parser.add_argument("--ir", action="store_true")
     arguments = parser.parse_args()
-    config = json.load(open(os.path.join(TOP, "models/llama-3.1-405b.json")))
-    drover = os.path.join(TOP, "build/bin/drover")
-    print(f"{'layers':>7}{'compile s':>11}{'peak MB':>9}{'IR lines':>10}{'IR KB':>8}{'exe KB':>8}")
+    drover = os.path.abspath(arguments.drover)
     with tempfile.TemporaryDirectory() as folder:
-        for layers in map(int, arguments.layers.split(",")):
-            config["num_hidden_layers"] = layers
-            path = os.path.join(folder, "config.json")
-            json.dump(config, open(path, "w"))
-            common = [drover, "compile", path, "--task=train", f"--seq-len={arguments.seq_len}", "--compute-dtype=bf16"]
-            seconds, memory = measure([*common, "-o", os.path.join(folder, "train")])
-            text = os.path.join(folder, "ir.mlir")
-            measure([*common, "--stop-after=differentiate", "--emit=mlir", "-o", text])
-            size = os.path.getsize(text)
-            lines = sum(1 for _ in open(text))
-            print(f"{layers:7}{seconds:11.2f}{memory:9.0f}{lines:10}{size / 1024:8.0f}{os.path.getsize(os.path.join(folder, 'train')) / 1024:8.0f}")
+        if arguments.ir:
+            return print_ir(drover, folder)
+        print("| ranks | TP CP PP DP | V | layers | S | M | compile s | MB | check s | MB | actions | executable KB | plan all ranks s | largest plan KB |\n"
+              "|" + " --- |" * 14)
+        for row in ROWS:
+            config, exe = write_config(folder, row["layers"]), os.path.join(folder, "train")
+            seconds, memory, _ = measure([drover, "compile", config, *options(row), "-o", exe])
+            check_seconds, check_memory, text = measure([drover, "check", config, *options(row)])
+            if "proof: ok" not in text:
+                raise SystemExit(text)
+            actions = re.search(r"(\d+) actions", text).group(1)
+            ranks = row["tp"] * row["cp"] * row["pp"] * row["dp"]
+            _, _, plans = measure([exe, "--describe-ranks"])
+            planned = re.search(r"planned in ([\d.]+) s.*at most ([\d.]+ \S+) a plan", plans)
+            print(f"| {ranks} | {row['tp']} {row['cp']} {row['pp']} {row['dp']} | {row['chunks']} | {row['layers']} | {row['seq-len']} | {row['microbatches']} |"
+                  f" {seconds:.2f} | {memory:.0f} | {check_seconds:.2f} | {check_memory:.0f} | {actions} | {os.path.getsize(exe) / 1024:.0f} |"
+                  f" {planned.group(1)} | {planned.group(2)} |", flush=True)
 
 
 if __name__ == "__main__":

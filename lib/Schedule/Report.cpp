@@ -233,12 +233,13 @@ static std::string bytesText(int64_t bytes) {
 
 static void printMemory(std::ostream &os, const StepProgram &step, const Batch &batch) {
   os << "  memory by stage   total       parameters  gradients   optimizer   stash       boundary    scratch     "
-        "workspace   inputs\n";
+        "workspace   inputs      logits\n";
   for (size_t stage = 0; stage < batch.stages.size(); ++stage) {
     const Memory &memory = batch.stages[stage].memory;
     os << "  " << std::left << std::setw(18) << stage;
-    for (int64_t bytes : {peakMemoryOf(step, batch, stage), memory.parameters, memory.gradients, memory.optimizer,
-                          memory.stash, memory.boundary, memory.scratch, memory.workspace, memory.inputs})
+    for (int64_t bytes :
+         {peakMemoryOf(step, batch, stage), memory.parameters, memory.gradients, memory.optimizer, memory.stash,
+          memory.boundary, memory.scratch, memory.workspace, memory.inputs, memory.logits})
       os << std::setw(12) << bytesText(bytes);
     os << "\n";
   }

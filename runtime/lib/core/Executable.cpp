@@ -5,6 +5,7 @@
 #include "drover/rt/executable.h"
 #include "drover/rt/atomic_file.h"
 #include "drover/rt/error.h"
+#include "drover/rt/rank_survey.h"
 #include "drover/rt/text.h"
 #include <algorithm>
 #include <cstdio>
@@ -64,15 +65,18 @@ void runOnRanks(const Program &program, const RunOptions &options, const std::fu
 
 static int runTask(const drover_program &embedded, const std::string &name, const std::vector<std::string> &arguments) {
   Program program(embedded);
-  std::string help;
-  if (program.isTraining()) {
-    if (std::optional<TrainOptions> options = parseTrainOptions(name, arguments, help))
-      train(program, *options);
-  } else {
-    if (std::optional<ForwardOptions> options = parseForwardOptions(name, arguments, help))
-      forward(program, *options);
-  }
-  if (std::fputs(help.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
+  std::string text; // for standard output
+  auto runOrDescribe = [&](const auto &options, auto run) {
+    if (options && options->describeRanks)
+      text = describe(surveyRanks(program));
+    else if (options)
+      run(program, *options);
+  };
+  if (program.isTraining())
+    runOrDescribe(parseTrainOptions(name, arguments, text), train);
+  else
+    runOrDescribe(parseForwardOptions(name, arguments, text), forward);
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0)
     fail("cannot write to standard output");
   return 0;
 }

@@ -46,24 +46,33 @@ int64_t Grid::rankAt(const Coordinates &place) const {
   return rank;
 }
 
+/// How far apart the ranks of neighbouring indices of an axis are.
+int64_t Grid::stride(int axis) const {
+  int gridAxis = axis == DROVER_AXIS_KV || axis == DROVER_AXIS_REPLICA ? DROVER_AXIS_TP : axis;
+  int64_t stride = axis == DROVER_AXIS_KV ? size(DROVER_AXIS_REPLICA) : 1;
+  for (size_t i = 0; order[i] != gridAxis; ++i)
+    stride *= sizes[size_t(order[i])];
+  return stride;
+}
+
 std::vector<int32_t> Grid::group(int64_t rank, const std::vector<int> &axes) const {
-  std::vector<Coordinates> places = {coordinates(rank)};
-  int32_t replicas = int32_t(size(DROVER_AXIS_REPLICA));
-  for (int axis : axes) {
-    std::vector<Coordinates> wider;
-    for (Coordinates place : places)
-      for (int32_t i = 0; i < size(axis); ++i) {
-        place[size_t(axis)] = i;
-        if (axis == DROVER_AXIS_KV || axis == DROVER_AXIS_REPLICA)
-          place[DROVER_AXIS_TP] = place[DROVER_AXIS_KV] * replicas + place[DROVER_AXIS_REPLICA];
-        wider.push_back(place);
-      }
-    places = std::move(wider);
+  // Outermost first: the members are ascending then.
+  std::vector<std::pair<int64_t, int64_t>> outermostFirst; // stride, size
+  for (int axis : axes)
+    outermostFirst.emplace_back(stride(axis), size(axis));
+  std::sort(outermostFirst.rbegin(), outermostFirst.rend());
+  int64_t first = rank;
+  for (auto [step, count] : outermostFirst)
+    first -= rank / step % count * step;
+  std::vector<int32_t> members = {int32_t(first)};
+  for (auto [step, count] : outermostFirst) {
+    std::vector<int32_t> wider;
+    wider.reserve(members.size() * size_t(count));
+    for (int32_t member : members)
+      for (int64_t i = 0; i < count; ++i)
+        wider.push_back(int32_t(member + i * step));
+    members = std::move(wider);
   }
-  std::vector<int32_t> members;
-  for (const Coordinates &place : places)
-    members.push_back(int32_t(rankAt(place)));
-  std::sort(members.begin(), members.end());
   return members;
 }
 

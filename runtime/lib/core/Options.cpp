@@ -109,6 +109,8 @@ static void addReportOptions(OptionParser &parser, RunOptions &options) {
   parser.text("flight-recorder", &options.flightRecorder, "FILE.json",
               "where the last actions are dumped after a failure, by rank where there\nare several (default "
               "flight_recorder.RANK.json)");
+  parser.flag("describe-ranks", &options.describeRanks,
+              "plan every rank of the program, check their groups, print what they\nare, and run nothing");
   parser.flag("verbose", &options.verbose, "print the memory table even where there is no terminal");
 }
 
@@ -196,7 +198,7 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
     return std::nullopt;
   }
   for (const char *required : {"data", "steps"})
-    if (!parser.given(required))
+    if (!parser.given(required) && !options.describeRanks)
       fail("expected --", required, "=, see --help");
   if (options.dump && !isTensorFile(options.dumpFile))
     fail("--dump-file=", options.dumpFile, ": expected a name that ends in .safetensors");
@@ -257,7 +259,7 @@ std::optional<ForwardOptions> parseForwardOptions(const std::string &program, co
     help = parser.help();
     return std::nullopt;
   }
-  if (options.outputDir.empty())
+  if (options.outputDir.empty() && !options.describeRanks)
     fail("expected --output-dir=DIR, see --help");
   checkPaths({{"init", options.init, false},
               {"model", options.model, false},

@@ -42,6 +42,8 @@ public:
   std::vector<int32_t> group(int64_t rank, const std::vector<int> &axes) const;
 
 private:
+  int64_t stride(int axis) const;
+
   std::array<int64_t, numGridAxes> sizes;
   std::array<int, numGridAxes> order;
   bool split;

@@ -23,6 +23,7 @@ struct RunOptions {
   Deadlines deadlines;
   std::string trace, flightRecorder; // the latter empty: flight_recorder.RANK.json
   bool verbose = false;
+  bool describeRanks = false; // plan every rank, run none
 };
 
 struct TrainOptions : RunOptions {
