@@ -2,12 +2,13 @@
 """Trains recorded models under many layouts and holds every one against the one-rank run of the same global batch.
 
 usage: layouts.py --drover PATH [--array pairwise|threeway|random] [--count N] [--seed N] [--models DIR,..] [--steps 2] [--jobs 1]
-                  [--bf16] [--table FILE.md] [--shard K/N] [--list]
+                  [--bf16] [--table FILE.md] [--results FILE.jsonl] [--shard K/N] [--list]
 
 A layout is a value of each parameter below (tp, cp, pp, dp, V, microbatches, run, schedule, zero, reduce-every, recompute, mask,
 ignored label, model). `pairwise` and `threeway` are greedy covering arrays: each pair or triple of values that may occur together does.
 Losses, norms, step-1 gradients of every parameter and weights must lie within DESIGN's "Equality" of the one-rank run; with --bf16
 losses alone, within 0.2 %. Prints a line per layout and a summary; exit status 1 where one deviates, hangs or fails.
+With --results a run can be cut off: what agreed is appended to the file, and not run again.
 """
 import argparse
 import itertools
@@ -149,26 +150,26 @@ class Runner:
         return self.baselines[key]
 
     def check(self, number, layout):
-        """(faults, worst deviations as text)"""
+        """(faults, worst deviations by what deviates)"""
         try:
             want_rows, want_gradients, want_weights = self.baseline(layout)
             rows, gradients, weights = self.train(layout, compile_options(layout) + [f"--recompute={layout['recompute']}"], f"run{number}")
         except Failed as error:
-            return [str(error)], "failed"
+            return [str(error)], {}
         faults = [] if len(rows) == len(want_rows) else [f"{len(rows)} steps, not {len(want_rows)}"]
         loss = max(abs(a["loss"] - b["loss"]) / max(abs(b["loss"]), 1e-30) for a, b in zip(rows, want_rows))
         norm = max(abs(a["grad_norm"] - b["grad_norm"]) / max(b["grad_norm"], 1e-30) for a, b in zip(rows, want_rows))
         if self.arguments.bf16:
             if not loss <= 2e-3:
                 faults.append(f"loss deviates by {loss:.3g}")
-            return faults, f"loss {loss:.1e}"
+            return faults, {"loss": loss}
         if not loss <= 1e-5 or not norm <= 1e-5:
             faults.append(f"loss deviates by {loss:.3g}, norm by {norm:.3g}")
         gradient, bad = compare(gradients, want_gradients, "gradient")
         faults += bad
         weight, bad = compare(weights, want_weights, "weight")
         faults += bad
-        return faults, f"loss {loss:.1e} norm {norm:.1e} gradients {gradient[0]:.2f} weights {weight[0]:.2f} of allowed"
+        return faults, {"loss": loss, "norm": norm, "gradients": gradient[0], "weights": weight[0]}
 
 
 def describe(layout):
@@ -176,6 +177,43 @@ def describe(layout):
     return (f"{model} tp{layout['tp']} cp{layout['cp']} pp{layout['pp']} dp{layout['dp']} V{layout['chunks']} M{microbatches(layout)}"
             f" run={layout['run']} {layout['schedule']} zero{layout['zero']}/{layout['reduce']} recompute={layout['recompute']}"
             f" mask={layout['mask']}{' ignore' if layout['ignore'] else ''}")
+
+
+def deviation_text(deviation):
+    """Of losses and norms relative ones, of gradients and weights as parts of what is allowed."""
+    text = " ".join(f"{name} {value:.1e}" for name, value in deviation.items() if name in ("loss", "norm"))
+    if "weights" in deviation:
+        text += f" gradients {deviation['gradients']:.2f} weights {deviation['weights']:.2f} of allowed"
+    return text or "failed"
+
+
+def write_table(file, results):
+    file.write("| layout | deviation |\n| --- | --- |\n")
+    for layout, deviation, faults in results:
+        file.write(f"| {describe(layout)} | {deviation_text(deviation)}{': ' + faults[0].splitlines()[0] if faults else ''} |\n")
+
+
+def write_summary(file, results):
+    """A row for each value of each parameter: layouts with it, those that agree, the worst deviations among them."""
+    file.write("| parameter | value | layouts | agree | worst deviations |\n| --- | --- | --- | --- | --- |\n")
+    for name in [*PARAMETERS, "ranks"]:
+        def value_of(layout):
+            if name == "ranks":
+                return layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"]
+            return os.path.basename(layout[name]) if name == "model" else layout[name]
+        for value in sorted({value_of(layout) for layout, _, _ in results}):
+            rows = [(deviation, faults) for layout, deviation, faults in results if value_of(layout) == value]
+            worst = {key: max(d[key] for d, _ in rows if key in d) for key in ("loss", "norm", "gradients", "weights") if any(key in d for d, _ in rows)}
+            file.write(f"| {name} | {value} | {len(rows)} | {sum(not faults for _, faults in rows)} | {deviation_text(worst)} |\n")
+
+
+def read_results(path):
+    """What agreed, by description."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        rows = [json.loads(line) for line in file if line.endswith("\n")]
+    return {row["layout"]: row["deviation"] for row in rows if not row["faults"]}
 
 
 def main():
@@ -191,7 +229,8 @@ def main():
     parser.add_argument("--launcher", default="", help="put before the executable, {ranks} for their number")
     parser.add_argument("--shard", default="0/1", help="K/N: every N-th layout, from K")
     parser.add_argument("--bf16", action="store_true")
-    parser.add_argument("--table", help="write the results as Markdown")
+    parser.add_argument("--table", help="write the results as Markdown; of random layouts a summary by value")
+    parser.add_argument("--results", help="append results here; skip what agreed in an earlier run")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     arguments.drover = os.path.abspath(arguments.drover)
@@ -214,18 +253,24 @@ def main():
         return
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         runner = Runner(arguments, folder)
-        failed, lines = 0, []
-        for layout, (faults, text) in zip(layouts, pool.map(runner.check, range(len(layouts)), layouts)):
-            failed += bool(faults)
-            lines.append((describe(layout), text, "; ".join(faults)))
-            print(("FAIL " if faults else "ok   ") + lines[-1][0] + "  " + text + "".join("\n     " + fault for fault in faults), flush=True)
-    print(f"{len(layouts) - failed} of {len(layouts)} layouts agree with one rank")
+        done = read_results(arguments.results)
+        results = [(layout, done[describe(layout)], []) for layout in layouts if describe(layout) in done]
+        open_layouts = [layout for layout in layouts if describe(layout) not in done]
+        for layout, (faults, deviation) in zip(open_layouts, pool.map(runner.check, range(len(open_layouts)), open_layouts)):
+            results.append((layout, deviation, faults))
+            if arguments.results:
+                with open(arguments.results, "a") as file:
+                    file.write(json.dumps({"layout": describe(layout), "deviation": deviation, "faults": faults}) + "\n")
+            print(("FAIL " if faults else "ok   ") + describe(layout) + "  " + deviation_text(deviation) +
+                  "".join("\n     " + fault for fault in faults), flush=True)
+    failed = sum(bool(faults) for _, _, faults in results)
+    print(f"{len(results) - failed} of {len(results)} layouts agree with one rank")
     if arguments.table:
+        command = f"--array={arguments.array} --seed={arguments.seed} --steps={arguments.steps} --fix={arguments.fix!r}"
+        command += (f" --count={arguments.count}" if arguments.count else "") + (" --bf16" if arguments.bf16 else "")
         with open(arguments.table, "w") as file:
-            command = f"--array={arguments.array} --seed={arguments.seed} --steps={arguments.steps} --fix={arguments.fix!r}"
-            file.write(f"# Layouts\n\n`test/Execute/layouts.py {command}`: {len(layouts) - failed} of {len(layouts)} agree with one rank.\n\n"
-                       "| layout | deviation |\n| --- | --- |\n")
-            file.writelines(f"| {layout} | {text}{': ' + fault.splitlines()[0] if fault else ''} |\n" for layout, text, fault in lines)
+            file.write(f"`test/Execute/layouts.py {command}`: {len(results) - failed} of {len(results)} agree with one rank.\n\n")
+            (write_summary if arguments.array == "random" else write_table)(file, results)
     sys.exit(bool(failed))
 
 
