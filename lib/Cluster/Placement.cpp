@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "drover/Cluster/Placement.h"
 #include <algorithm>
+#include <numeric>
 
 using namespace drover;
 using namespace drover::cluster;
@@ -64,37 +65,49 @@ Span Placement::spanOf(AxisSet axes) const {
 Span Placement::countSpan(AxisSet axes) const {
   Span span;
   span.ranks = grid.size(axes);
-  int64_t ranks = grid.ranks();
-  // leaving[level][u]: groups with ranks inside and outside of unit u of `level`.
-  std::vector<std::vector<int64_t>> leaving(numLevels);
-  for (size_t level = 0; level < numLevels; ++level)
-    leaving[level].assign((ranks + unit[level] - 1) / unit[level], 0);
-  for (int64_t first = 0; first < ranks; ++first) {
-    std::array<int64_t, kNumAxes> at = coordinatesOf(first);
-    bool leads = true;
-    for (size_t i = 0; i < kNumAxes; ++i)
-      leads &= !axes.contains(static_cast<Axis>(i)) || at[i] == 0;
-    if (!leads)
-      continue;
-    std::vector<int64_t> members = groupOf(axes, first);
-    for (size_t level = 0; level < numLevels; ++level)
-      for (size_t begin = 0, end = 0; begin < members.size(); begin = end) {
-        int64_t current = members[begin] / unit[level], below = level ? unit[level - 1] : 1, numBelow = 0;
-        for (int64_t last = -1; end < members.size() && members[end] / unit[level] == current; ++end)
-          if (members[end] / below != last) {
-            last = members[end] / below;
-            ++numBelow;
-          }
-        span.ranksIn[level] = std::max<int64_t>(span.ranksIn[level], end - begin);
+  AxisSet others;
+  for (Axis axis : grid.order)
+    if (!axes.contains(axis))
+      others = others | axis;
+  // Groups are the same offsets from their first ranks.
+  const std::vector<int64_t> offsets = groupOf(axes, 0), firsts = groupOf(others, 0);
+  // Groups lie on the units in the same way again after the least common multiple of their extent and all units; units
+  // that hold every rank have no say.
+  int64_t ranks = 1;
+  for (Axis axis : grid.order)
+    if (axes.contains(axis))
+      ranks = grid.stride(axis) * grid.size(axis);
+  for (size_t level = 0; level < numLevels && unit[level] < grid.ranks(); ++level)
+    ranks = std::min(grid.ranks(), std::lcm(ranks, unit[level]));
+  std::vector<int32_t> unitOf(ranks), unitBelowOf(ranks);
+  std::iota(unitBelowOf.begin(), unitBelowOf.end(), 0);
+  std::array<int64_t, kMostLevels> leavingMost{};
+  for (size_t level = 0; level < numLevels; ++level) {
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      unitOf[rank] = static_cast<int32_t>(rank / unit[level]);
+    std::vector<int64_t> leaving(unitOf.back() + 1); // groups with ranks inside and outside of a unit
+    for (auto it = firsts.begin(); it != firsts.end() && *it < ranks; ++it)
+      for (size_t begin = 0, end = 0; begin < offsets.size(); begin = end) {
+        int32_t current = unitOf[*it + offsets[begin]], last = -1;
+        int64_t numBelow = 0;
+        for (; end < offsets.size() && unitOf[*it + offsets[end]] == current; ++end) {
+          int32_t below = unitBelowOf[*it + offsets[end]];
+          numBelow += below != last;
+          last = below;
+        }
+        int64_t inside = static_cast<int64_t>(end - begin);
+        span.ranksIn[level] = std::max(span.ranksIn[level], inside);
         span.fanout[level] = std::max(span.fanout[level], numBelow);
-        leaving[level][current] += static_cast<int64_t>(end - begin) < span.ranks;
+        leaving[current] += inside < span.ranks;
       }
+    leavingMost[level] = *std::max_element(leaving.begin(), leaving.end());
+    std::swap(unitOf, unitBelowOf);
   }
   for (size_t level = 0; level < kMostLevels; ++level) {
     if (level >= numLevels)
       span.ranksIn[level] = span.ranksIn[level - 1];
     else if (level > 0)
-      span.sharing[level] = *std::max_element(leaving[level - 1].begin(), leaving[level - 1].end());
+      span.sharing[level] = leavingMost[level - 1];
     if (span.fanout[level] > 1)
       span.outermost = static_cast<int>(level);
   }

@@ -6,7 +6,9 @@
 #include "TestClusters.h"
 #include "gtest/gtest.h"
 #include <algorithm>
+#include <map>
 #include <random>
+#include <set>
 
 using namespace drover;
 using namespace drover::cluster;
@@ -54,7 +56,44 @@ TEST(Placement, llama3DataParallelGroupsSpanSixPods) {
   EXPECT_EQ(dp.ranksIn[2], 24);
 }
 
-TEST(Placement, closedFormAgreesWithCounting) {
+/// A span found by asking every pair of ranks.
+Span spanByPairs(const Placement &placement, AxisSet axes) {
+  const Cluster &cluster = placement.getCluster();
+  Span span;
+  span.ranks = placement.getGrid().size(axes);
+  for (size_t level = 0; level < cluster.levels.size(); ++level) {
+    int64_t unit = cluster.gpusIn(level), below = level ? cluster.gpusIn(level - 1) : 1;
+    std::map<int64_t, int64_t> leaving;
+    for (int64_t rank = 0; rank < placement.getGrid().ranks(); ++rank) {
+      std::set<int64_t> inside, unitsBelow;
+      bool leads = true; // of its group in its unit below
+      int64_t ranksBelow = 0;
+      for (int64_t member : placement.groupOf(axes, rank)) {
+        if (member / unit == rank / unit) {
+          inside.insert(member);
+          unitsBelow.insert(member / below);
+        }
+        if (member / below == rank / below) {
+          leads &= member >= rank;
+          ++ranksBelow;
+        }
+      }
+      span.ranksIn[level] = std::max<int64_t>(span.ranksIn[level], inside.size());
+      span.fanout[level] = std::max<int64_t>(span.fanout[level], unitsBelow.size());
+      leaving[rank / below] += leads && ranksBelow < span.ranks;
+    }
+    if (span.fanout[level] > 1)
+      span.outermost = static_cast<int>(level);
+    for (auto [unitBelow, groups] : leaving)
+      if (level > 0)
+        span.sharing[level] = std::max(span.sharing[level], groups);
+  }
+  for (size_t level = cluster.levels.size(); level < kMostLevels; ++level)
+    span.ranksIn[level] = span.ranksIn[level - 1];
+  return span;
+}
+
+TEST(Placement, spansAgreeWithWhatPairsOfRanksSay) {
   std::mt19937 random(7);
   auto pick = [&](std::initializer_list<int64_t> values) { return *(values.begin() + random() % values.size()); };
   int uneven = 0;
@@ -70,7 +109,11 @@ TEST(Placement, closedFormAgreesWithCounting) {
     Placement placement(cluster, grid);
     for (AxisSet axes : {AxisSet(Axis::TP), AxisSet(Axis::CP), AxisSet(Axis::PP), AxisSet(Axis::DP),
                          AxisSet{Axis::CP, Axis::DP}, AxisSet{Axis::TP, Axis::PP}}) {
-      Span span = placement.spanOf(axes), counted = placement.countSpan(axes);
+      Span span = placement.spanOf(axes), counted = placement.countSpan(axes), pairs = spanByPairs(placement, axes);
+      EXPECT_EQ(counted.fanout, pairs.fanout) << str(order);
+      EXPECT_EQ(counted.ranksIn, pairs.ranksIn) << str(order);
+      EXPECT_EQ(counted.sharing, pairs.sharing) << str(order);
+      EXPECT_EQ(counted.outermost, pairs.outermost) << str(order);
       EXPECT_EQ(span.fanout, counted.fanout) << str(order);
       EXPECT_EQ(span.ranksIn, counted.ranksIn) << str(order);
       EXPECT_EQ(span.sharing, counted.sharing) << str(order);
