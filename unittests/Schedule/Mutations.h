@@ -85,6 +85,80 @@ inline StepProgram dropWait(const StepProgram &step, Place place, uint32_t which
   return mutant;
 }
 
+/// The program with one wait of an action for another action instead.
+inline StepProgram retargetWait(const StepProgram &step, Place place, uint32_t which, uint32_t target) {
+  StepProgram mutant = step;
+  mutant.batches[0].stages[place.stage].waits[actionAt(mutant, place).first_wait + which] = target;
+  return mutant;
+}
+
+/// The program in which two actions of a stage change places; who waited for one still does.
+inline StepProgram swapActions(const StepProgram &step, size_t stageIndex, uint64_t first, uint64_t second) {
+  StepProgram mutant = step;
+  Stage &stage = mutant.batches[0].stages[stageIndex];
+  std::swap(mutant.actions[stage.firstAction + first], mutant.actions[stage.firstAction + second]);
+  for (uint32_t &wait : stage.waits)
+    wait = wait == first ? static_cast<uint32_t>(second) : wait == second ? static_cast<uint32_t>(first) : wait;
+  return mutant;
+}
+
+/// A wrong program: what was done to what.
+struct Mutant {
+  const char *mutation; // drop, double, reorder, retarget
+  std::string target;   // name of the action's kind, or wait
+  Place place;
+  StepProgram step;
+};
+
+/// Calls `fn` with every mutant of the first batch: each action, and each wait, left out, there twice, at another place
+/// (after its neighbour, and after the next one on its stream), and aimed elsewhere (another microbatch, chunk or
+/// bucket, communicator, binding; a wait at the action before).
+template <typename Fn> void forEachMutant(const StepProgram &step, Fn &&fn) {
+  for (Place place : allPlaces(step)) {
+    const Stage &stage = step.batches[0].stages[place.stage];
+    const drover_action action = step.actions[stage.firstAction + place.index];
+    const std::string name = drover_action_name(action.kind);
+    fn(Mutant{"drop", name, place, dropAction(step, place)});
+    fn(Mutant{"double", name, place, doubleAction(step, place)});
+    uint64_t onStream = place.index + 1;
+    while (onStream < stage.numActions && step.actions[stage.firstAction + onStream].stream != action.stream)
+      ++onStream;
+    if (place.index + 1 < stage.numActions)
+      fn(Mutant{"reorder", name, place, swapActions(step, place.stage, place.index, place.index + 1)});
+    if (onStream < stage.numActions && onStream != place.index + 1)
+      fn(Mutant{"reorder", name, place, swapActions(step, place.stage, place.index, onStream)});
+
+    auto retarget = [&](auto &&change) {
+      StepProgram mutant = step;
+      drover_action &changed = actionAt(mutant, place);
+      change(changed);
+      fn(Mutant{"retarget", name, place, std::move(mutant)});
+    };
+    bool isMessage = action.kind == DROVER_SEND || action.kind == DROVER_RECEIVE;
+    auto microbatches = static_cast<uint32_t>(step.batches[0].microbatches);
+    if ((isMessage || action.kind == DROVER_RUN) && microbatches > 1)
+      retarget([&](drover_action &a) { a.microbatch = (a.microbatch + 1) % microbatches; });
+    bool isGlobal = action.kind == DROVER_COUNT || action.kind == DROVER_CLIP;
+    size_t things = drover_action_is_of_bucket(action.kind) ? step.buckets.size() : step.chunks.size();
+    for (size_t other = 0; other < things && !isGlobal; ++other)
+      if (other != action.chunk && (drover_action_is_of_bucket(action.kind) ||
+                                    step.stageOf(static_cast<uint32_t>(other)) == static_cast<int32_t>(place.stage)))
+        retarget([&](drover_action &a) { a.chunk = static_cast<uint16_t>(other); });
+    for (const Communicator &other : step.communicators)
+      if (action.peer != 0 && other.id != action.peer)
+        retarget([&](drover_action &a) { a.peer = other.id; });
+    if (action.binding < stage.bindings.size() && stage.bindings.size() > 1 && !isGlobal)
+      retarget([&](drover_action &a) { a.binding = (a.binding + 1) % static_cast<uint32_t>(stage.bindings.size()); });
+
+    for (uint32_t w = 0; w < action.num_waits; ++w) {
+      uint32_t target = stage.waits[action.first_wait + w];
+      fn(Mutant{"drop", "wait", place, dropWait(step, place, w)});
+      if (target > 0)
+        fn(Mutant{"retarget", "wait", place, retargetWait(step, place, w, target - 1)});
+    }
+  }
+}
+
 } // namespace drover::schedule::test
 
 #endif // DROVER_UNITTESTS_SCHEDULE_MUTATIONS_H

@@ -84,10 +84,13 @@ void ActionOrder::addStageEdges() {
       last[a.stream] = static_cast<int64_t>(i);
       for (uint32_t w = 0; w < a.num_waits; ++w)
         addEdge(2 * node(s, stage.waits[a.first_wait + w]) + 1, 2 * n, false);
-      // One thread issues the list: an action is issued when those before it have started, and compute has ended.
+      // One thread issues the list: an action is issued when those before it have started, and compute has ended; also
+      // what the owner of a tied bucket sends, behind which the gather of its shards is issued.
       if (i > 0) {
         uint64_t previous = node(s, i - 1);
-        bool blocks = action(s, i - 1).stream == DROVER_STREAM_COMPUTE;
+        const drover_action &before = action(s, i - 1);
+        bool blocks = before.stream == DROVER_STREAM_COMPUTE ||
+                      (before.kind == DROVER_GATHER && before.peer != 0 && step.isSharded());
         addEdge(2 * previous + (blocks ? 1 : 0), 2 * n, true);
       }
     }

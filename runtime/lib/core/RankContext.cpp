@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "drover/rt/error.h"
 #include "drover/rt/rank_context.h"
+#include <cstdio>
 
 namespace drover::rt {
 
@@ -14,7 +15,21 @@ RankContext::RankContext(const Program &program, World &world)
   for (const GroupPlan &group : plan.groups) {
     groups.push_back(world.createCommunicator(group.id, group.name, {group.members.begin(), group.members.end()}));
     handles.set(group.id, groups.back().get());
+    if (group.id == DROVER_COMM_WORLD) // first of all: what follows is read off the program
+      compareHashes();
   }
+}
+
+/// What is proven of a program is true where all ranks run that one.
+void RankContext::compareHashes() const {
+  std::vector<int64_t> hashes = all(int64_t(std::stoull(program.hash, nullptr, 16)));
+  for (size_t other = 0; other < hashes.size(); ++other)
+    if (hashes[other] != hashes[0]) {
+      char text[64];
+      std::snprintf(text, sizeof(text), "%016llx, rank 0 that of hash %016llx", (unsigned long long)hashes[other],
+                    (unsigned long long)hashes[0]);
+      fail("rank ", other, " runs the program of hash ", text, ": expected one executable on all ranks");
+    }
 }
 
 double RankContext::sum(double value) const {

@@ -207,9 +207,13 @@ void Trainer::save(const std::string &path, const std::vector<BucketMemory> &sha
   writeParameters(path, program, setup.rank.plan, setup.rank.worldGroup(), shards, frozen);
 }
 
+void trainRank(const Program &program, const TrainOptions &options, World &world) {
+  Trainer(program, options, world).run();
+}
+
 void train(const Program &program, const TrainOptions &options) {
   checkBatches(program, options);
-  runOnRanks(program, options, [&](World &world) { Trainer(program, options, world).run(); });
+  runOnRanks(program, options, [&](World &world) { trainRank(program, options, world); });
 }
 
 } // namespace drover::rt

@@ -15,6 +15,9 @@ namespace drover::rt {
 /// Trains to the last step, on all ranks of this process. Throws Error.
 void train(const Program &program, const TrainOptions &options);
 
+/// One rank's part of `train`, which runs it on all ranks of this process.
+void trainRank(const Program &program, const TrainOptions &options, World &world);
+
 /// Runs the forward task once. Throws Error.
 void forward(const Program &program, const ForwardOptions &options);
 

@@ -37,6 +37,8 @@ public:
   const RankPlan plan;
 
 private:
+  void compareHashes() const;
+
   std::vector<std::unique_ptr<Communicator>> groups;
   drover_communicators handles;
 };

@@ -1,0 +1,174 @@
+//===- MutantRuns.cpp - wrong programs checked, loaded, executed ----------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "MutantRuns.h"
+#include "../../Schedule/Mutations.h"
+#include "drover/Schedule/Check.h"
+#include "drover/rt/safetensors.h"
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace drover::rt::test {
+
+using schedule::test::Mutant;
+
+void MutantCounts::add(const MutantCounts &other) {
+  mutants += other.mutants;
+  reported += other.reported;
+  refused += other.refused;
+  equal += other.equal;
+  ended += other.ended;
+  differ += other.differ;
+  faults.insert(faults.end(), other.faults.begin(), other.faults.end());
+}
+
+MutantRuns::MutantRuns(const GridOptions &layout) : toy(layout) {
+  std::string text;
+  for (int i = 0; i < 400; ++i)
+    text += char((i * i + i / 5) % gridVocabulary);
+  options.data = folder.write("tokens", text);
+  options.init = "random";
+  options.steps = 2;
+  options.learningRate = 0.05;
+  options.gradientClip = 0.5;
+  options.epsilon = 1e-3;
+  options.threads = 1;
+  options.log = folder.path("log.jsonl");
+  options.saveWeights = folder.path("weights.safetensors");
+  options.flightRecorder = folder.path("flight.json");
+  options.deadlines = {20, 20, 20};
+  expected = run(Program(toy.program()));
+  options.deadlines = {2, 0.4, 0.4};
+}
+
+MutantRuns::Outcome MutantRuns::run(const Program &program, const Program *mutant, int64_t mutantRank) {
+  Outcome outcome;
+  ::testing::internal::CaptureStderr(); // progress lines
+  try {
+    runOnRanks(program, options,
+               [&](World &world) { trainRank(world.rank() == mutantRank ? *mutant : program, options, world); });
+    std::ifstream log(options.log);
+    for (std::string line; std::getline(log, line);) {
+      nlohmann::json row = nlohmann::json::parse(line);
+      for (const char *key : {"loss", "grad_norm"})
+        if (row.contains("loss"))
+          outcome.losses.push_back(row[key].get<double>());
+      outcome.peakBytes = row["peak_bytes"].get<int64_t>();
+    }
+    SafetensorsFile file(options.saveWeights);
+    for (const auto &[name, tensor] : file.tensors()) {
+      const auto *values = reinterpret_cast<const float *>(tensor.data);
+      outcome.weights.insert(outcome.weights.end(), values, values + tensor.bytes / sizeof(float));
+    }
+  } catch (const std::exception &error) {
+    outcome.error = error.what();
+  }
+  ::testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+bool MutantRuns::isEqual(const Outcome &a, const Outcome &b) {
+  auto areClose = [](const auto &x, const auto &y) {
+    return x.size() == y.size() && std::equal(x.begin(), x.end(), y.begin(), [](double p, double q) {
+             return std::abs(p - q) <= 1e-6 * std::max(std::abs(p), std::abs(q));
+           });
+  };
+  return a.error == b.error && a.peakBytes == b.peakBytes && areClose(a.losses, b.losses) &&
+         areClose(a.weights, b.weights);
+}
+
+int64_t MutantRuns::lastRankOf(const Program &program, size_t stage) const {
+  int64_t rank = program.grid.ranks() - 1;
+  while (program.grid.coordinates(rank)[DROVER_AXIS_PP] != int32_t(stage))
+    --rank;
+  return rank;
+}
+
+static std::string describe(const Mutant &mutant) {
+  return concat(mutant.mutation, " ", mutant.target, " at stage ", mutant.place.stage, ", action ", mutant.place.index);
+}
+
+/// The program of a mutant as the loader takes it; null where it is refused.
+static std::unique_ptr<Program> load(const GridProgram &mutant) {
+  try {
+    return std::make_unique<Program>(mutant.program());
+  } catch (const Error &) {
+    return nullptr;
+  }
+}
+
+MutantTable MutantRuns::everywhere(int64_t stride) {
+  MutantTable table;
+  GridProgram changed = toy;
+  int64_t number = 0;
+  schedule::test::forEachMutant(toy.step, [&](Mutant &&mutant) {
+    if (number++ % stride)
+      return;
+    MutantCounts &counts = table[{mutant.mutation, mutant.target}];
+    ++counts.mutants;
+    if (!schedule::checkStepProgram(mutant.step, 1).empty()) {
+      ++counts.reported;
+      return;
+    }
+    changed.step = mutant.step;
+    changed.finish();
+    std::unique_ptr<Program> program = load(changed);
+    if (!program) {
+      ++counts.refused;
+      return;
+    }
+    bool isAlike = true;
+    for (const char *timing : {"early", "late"}) {
+      ::setenv("DROVER_RT_TIMING", timing, 1);
+      Outcome outcome = run(*program);
+      if (!isEqual(outcome, expected)) {
+        isAlike = false;
+        counts.faults.push_back(concat(describe(mutant), ", ", timing, ": ",
+                                       outcome.error.empty() ? "other values" : outcome.error.c_str()));
+      }
+    }
+    ::unsetenv("DROVER_RT_TIMING");
+    counts.equal += isAlike;
+  });
+  return table;
+}
+
+MutantTable MutantRuns::onOneRank(int64_t stride) {
+  MutantTable table;
+  Program program(toy.program());
+  GridProgram changed = toy;
+  int64_t number = 0;
+  schedule::test::forEachMutant(toy.step, [&](Mutant &&mutant) {
+    if (number++ % stride)
+      return;
+    MutantCounts &counts = table[{mutant.mutation, mutant.target}];
+    ++counts.mutants;
+    changed.step = mutant.step;
+    changed.finish();
+    std::unique_ptr<Program> other = load(changed);
+    if (!other) {
+      ++counts.refused;
+      return;
+    }
+    int64_t rank = lastRankOf(program, mutant.place.stage);
+    Outcome outcome = run(program, other.get(), rank);
+    bool isReported = outcome.error.find("expected one executable on all ranks") != std::string::npos;
+    counts.reported += isReported;
+    if (!isReported)
+      counts.faults.push_back(concat(describe(mutant), " on rank ", rank, " is not reported: ", outcome.error));
+    other->hash = program.hash;
+    outcome = run(program, other.get(), rank);
+    // Operation, communicator and who is missing; or a parameter of which replicas differ.
+    bool isNamed = outcome.error.find("communicator") != std::string::npos ||
+                   outcome.error.find("parameter '") != std::string::npos;
+    if (!outcome.error.empty() && !isNamed)
+      counts.faults.push_back(
+          concat(describe(mutant), " on rank ", rank, ": an error without a name: ", outcome.error));
+    ++(!outcome.error.empty() ? counts.ended : isEqual(outcome, expected) ? counts.equal : counts.differ);
+  });
+  return table;
+}
+
+} // namespace drover::rt::test

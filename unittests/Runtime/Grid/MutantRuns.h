@@ -1,0 +1,64 @@
+//===- MutantRuns.h - wrong programs checked, loaded, executed --*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_UNITTESTS_RUNTIME_GRID_MUTANTRUNS_H
+#define DROVER_UNITTESTS_RUNTIME_GRID_MUTANTRUNS_H
+
+#include "../TestFiles.h"
+#include "GridProgram.h"
+#include "drover/rt/executable.h"
+#include <map>
+
+namespace drover::rt::test {
+
+/// What became of the mutants of one kind.
+struct MutantCounts {
+  int64_t mutants = 0;
+  int64_t reported = 0; // by check, or on one rank by the comparison of hashes
+  int64_t refused = 0;  // by the loader
+  int64_t equal = 0;    // executed: same losses, weights and peak
+  int64_t ended = 0;    // executed with the checks off: an error that names an operation
+  int64_t differ = 0;   // executed with the checks off: other values
+  std::vector<std::string> faults;
+
+  void add(const MutantCounts &other);
+};
+
+/// By mutation and target.
+using MutantTable = std::map<std::pair<std::string, std::string>, MutantCounts>;
+
+/// Mutates the step program of a layout and runs what is not reported, with small deadlines, on threads.
+class MutantRuns {
+public:
+  explicit MutantRuns(const GridOptions &layout);
+
+  /// Every `stride`-th mutant on all ranks: reported by check, refused at load, or equal under early and late timing.
+  MutantTable everywhere(int64_t stride);
+  /// Every `stride`-th mutant on the last rank of its stage alone: reported when ranks compare their programs; then
+  /// run without that comparison.
+  MutantTable onOneRank(int64_t stride);
+
+private:
+  struct Outcome {
+    std::string error;          // else what follows
+    std::vector<double> losses; // and norms
+    std::vector<float> weights;
+    int64_t peakBytes = 0;
+  };
+
+  /// Another order of sums, of a norm's for example, changes last bits.
+  static bool isEqual(const Outcome &a, const Outcome &b);
+
+  Outcome run(const Program &program, const Program *mutant = nullptr, int64_t mutantRank = -1);
+  int64_t lastRankOf(const Program &program, size_t stage) const;
+
+  TemporaryFolder folder;
+  TrainOptions options;
+  GridProgram toy;
+  Outcome expected;
+};
+
+} // namespace drover::rt::test
+
+#endif // DROVER_UNITTESTS_RUNTIME_GRID_MUTANTRUNS_H
