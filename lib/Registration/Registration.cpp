@@ -6,6 +6,7 @@
 #include "drover/Conversion/RtToLLVM/RtToLLVM.h"
 #include "drover/Conversion/TfmToRt/TfmToRt.h"
 #include "drover/Dialect/Rt/IR/Rt.h"
+#include "drover/Dialect/Rt/Transforms/Passes.h"
 #include "drover/Dialect/Tfm/IR/Gradients.h"
 #include "drover/Dialect/Tfm/IR/Partition.h"
 #include "drover/Dialect/Tfm/IR/Tfm.h"
@@ -29,6 +30,7 @@ void drover::registerAllPasses() {
   host::registerHostPipelines();
   registerRtToLLVMPasses();
   registerTfmToRtPasses();
+  rt::registerRtPasses();
   tfm::registerTfmPasses();
   tfm::registerTfmPipelines();
 }

@@ -5,6 +5,7 @@
 #include "HostMachine.h"
 #include "drover/Conversion/RtToLLVM/RtToLLVM.h"
 #include "drover/Conversion/TfmToRt/TfmToRt.h"
+#include "drover/Dialect/Rt/Transforms/Passes.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Pass/PassOptions.h"
@@ -23,6 +24,8 @@ void host::buildHostLoweringPipeline(OpPassManager &manager, const HostOptions &
   manager.addPass(createConvertTfmToRt(rtOptions));
   manager.addNestedPass<func::FuncOp>(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());
+  // What the passes above leave is what is compiled: none of those below sees a collective as one.
+  manager.addPass(rt::createRtVerifyCollectives());
   // After CSE, so that a function of one argument is expanded once.
   manager.addNestedPass<func::FuncOp>(createRtExpandMath());
   manager.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass());
