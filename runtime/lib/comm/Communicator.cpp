@@ -85,9 +85,9 @@ std::string Operation::describe() const {
 
 Request::Request() = default;
 Request::Request(std::shared_ptr<Operation> operation) : operation(std::move(operation)) {}
-Request::Request(Request &&) = default;
+Request::Request(Request &&) noexcept = default;
 
-Request &Request::operator=(Request &&other) {
+Request &Request::operator=(Request &&other) noexcept {
   std::swap(operation, other.operation);
   return *this;
 }

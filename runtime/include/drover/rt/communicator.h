@@ -65,8 +65,8 @@ class Request {
 public:
   Request();
   explicit Request(std::shared_ptr<Operation> operation);
-  Request(Request &&);
-  Request &operator=(Request &&);
+  Request(Request &&) noexcept;
+  Request &operator=(Request &&) noexcept;
   ~Request();
 
   /// True when there is nothing to wait for any more: complete, waited for, or never issued. Throws Error as wait does.
