@@ -2,8 +2,8 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "BucketPlan.h"
-#include "SlotAllocator.h"
+#include "drover/Schedule/BucketPlan.h"
+#include "drover/Schedule/SlotAllocator.h"
 #include <algorithm>
 #include <map>
 #include <set>

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "ChunkCut.h"
-#include "SlotAllocator.h"
+#include "drover/Schedule/SlotAllocator.h"
 #include <algorithm>
 #include <map>
 #include <numeric>

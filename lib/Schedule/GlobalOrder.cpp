@@ -2,7 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "GlobalOrder.h"
+#include "drover/Schedule/GlobalOrder.h"
 #include <algorithm>
 #include <cassert>
 #include <tuple>

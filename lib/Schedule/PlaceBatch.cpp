@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "PlaceBatch.h"
-#include "BucketPlan.h"
-#include "GlobalOrder.h"
 #include "Hazards.h"
 #include "SlotPlan.h"
+#include "drover/Schedule/BucketPlan.h"
+#include "drover/Schedule/GlobalOrder.h"
 #include <algorithm>
 #include <cassert>
 #include <memory>

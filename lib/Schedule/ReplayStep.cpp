@@ -54,6 +54,10 @@ StepReplay drover::schedule::replayStep(const StepProgram &step, const Batch &ba
         replay.work[s] += cost;
       } else if (action.kind == DROVER_SEND) {
         cost = costs.transfer;
+      } else if (action.kind == DROVER_GATHER && !costs.gathers.empty()) {
+        cost = costs.gathers[action.chunk];
+      } else if (action.kind == DROVER_REDUCE && !costs.reductions.empty()) {
+        cost = costs.reductions[action.chunk];
       }
     }
     for (size_t i = first; i < last; ++i) {

@@ -2,7 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "SlotAllocator.h"
+#include "drover/Schedule/SlotAllocator.h"
 #include "drover/Schedule/Types.h"
 #include <algorithm>
 #include <map>

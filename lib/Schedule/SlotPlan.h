@@ -5,9 +5,9 @@
 #ifndef DROVER_LIB_SCHEDULE_SLOTPLAN_H
 #define DROVER_LIB_SCHEDULE_SLOTPLAN_H
 
-#include "GlobalOrder.h"
+#include "drover/Schedule/GlobalOrder.h"
 #include "Hazards.h"
-#include "SlotAllocator.h"
+#include "drover/Schedule/SlotAllocator.h"
 #include "drover/Schedule/Access.h"
 #include <deque>
 #include <map>

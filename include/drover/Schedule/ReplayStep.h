@@ -13,6 +13,7 @@ namespace drover::schedule {
 struct StepCosts {
   std::vector<std::array<double, 3>> phases; // by chunk
   double transfer = 0;                       // of a send with its receive
+  std::vector<double> gathers, reductions;   // by bucket; empty: free
 };
 
 struct StepReplay {

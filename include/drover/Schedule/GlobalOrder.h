@@ -2,8 +2,8 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#ifndef DROVER_LIB_SCHEDULE_GLOBALORDER_H
-#define DROVER_LIB_SCHEDULE_GLOBALORDER_H
+#ifndef DROVER_SCHEDULE_GLOBALORDER_H
+#define DROVER_SCHEDULE_GLOBALORDER_H
 
 #include "drover/Schedule/StepProgram.h"
 
@@ -23,4 +23,4 @@ std::vector<GlobalItem> orderGlobally(const StepProgram &step, const Batch &batc
 
 } // namespace drover::schedule
 
-#endif // DROVER_LIB_SCHEDULE_GLOBALORDER_H
+#endif // DROVER_SCHEDULE_GLOBALORDER_H

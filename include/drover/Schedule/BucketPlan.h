@@ -2,10 +2,10 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#ifndef DROVER_LIB_SCHEDULE_BUCKETPLAN_H
-#define DROVER_LIB_SCHEDULE_BUCKETPLAN_H
+#ifndef DROVER_SCHEDULE_BUCKETPLAN_H
+#define DROVER_SCHEDULE_BUCKETPLAN_H
 
-#include "GlobalOrder.h"
+#include "drover/Schedule/GlobalOrder.h"
 #include "drover/Schedule/Access.h"
 
 namespace drover::schedule {
@@ -39,4 +39,4 @@ BucketPlan planBuckets(const StepProgram &step, const Batch &batch, const std::v
 
 } // namespace drover::schedule
 
-#endif // DROVER_LIB_SCHEDULE_BUCKETPLAN_H
+#endif // DROVER_SCHEDULE_BUCKETPLAN_H

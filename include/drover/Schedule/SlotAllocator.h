@@ -2,8 +2,8 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#ifndef DROVER_LIB_SCHEDULE_SLOTALLOCATOR_H
-#define DROVER_LIB_SCHEDULE_SLOTALLOCATOR_H
+#ifndef DROVER_SCHEDULE_SLOTALLOCATOR_H
+#define DROVER_SCHEDULE_SLOTALLOCATOR_H
 
 #include <cstdint>
 #include <vector>
@@ -27,4 +27,4 @@ int64_t peakBytes(const std::vector<SlotRequest> &requests);
 
 } // namespace drover::schedule
 
-#endif // DROVER_LIB_SCHEDULE_SLOTALLOCATOR_H
+#endif // DROVER_SCHEDULE_SLOTALLOCATOR_H
