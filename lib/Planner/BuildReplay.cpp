@@ -152,6 +152,11 @@ Result<ReplayProgram> ReplayBuilder::run(int64_t microbatches) {
   Result<std::vector<int64_t>> groups = groupsOf(step.plan, microbatches);
   if (!groups)
     return Error{groups.error()};
+  // Lanes are numbered in 16 bits.
+  constexpr int64_t kMostStages = 1 << 13;
+  if (step.grid.pp > kMostStages)
+    return Error{"pp is " + std::to_string(step.grid.pp) + ": expected up to " + std::to_string(kMostStages) +
+                 " stages"};
   batch.microbatches = microbatches;
   batch.groups = program.groups = *groups;
   describeChunks();
@@ -272,9 +277,8 @@ void ReplayBuilder::addItem(const GlobalItem &global, size_t index) {
     addGather({static_cast<int32_t>(global.stage)}, state.buckets.parameters[instance].bucket, instance);
   useBuckets(global);
   ReplayProgram::Item item;
-  item.stage = static_cast<uint16_t>(global.stage);
-  item.phase = static_cast<uint16_t>(global.phase);
-  item.cost = global.chunk * 3 + static_cast<uint32_t>(global.phase);
+  item.compute = static_cast<uint16_t>(global.stage * ReplayProgram::NumLanes);
+  item.cost = static_cast<uint16_t>(global.chunk * 3 + static_cast<uint32_t>(global.phase));
   addRun(global, item, index);
   addTransfer(global, item, index);
   program.items.push_back(item);

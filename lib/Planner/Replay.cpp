@@ -17,9 +17,8 @@ void runItems(const Item *first, const Item *last, size_t place, const double *p
               double *lanes, double *ends) {
   for (; first != last; ++first, place += 2) {
     const Item &item = *first;
-    double *compute = lanes + size_t{item.stage} * ReplayProgram::NumLanes;
-    double start = std::max(*compute, std::max(ends[item.wait], ends[item.slotWait]));
-    ends[place + 1] = *compute = start + phases[item.cost];
+    double start = std::max(lanes[item.compute], std::max(ends[item.wait], ends[item.slotWait]));
+    ends[place + 1] = lanes[item.compute] = start + phases[item.cost];
     double ready = std::max(ends[item.sendWait], ends[item.receiveWait]);
     double sent = std::max(ready, std::max(lanes[item.send], lanes[item.receive])) + transfers[item.send];
     ends[place + 2] = lanes[item.send] = lanes[item.receive] = sent;

@@ -57,10 +57,13 @@ public:
     uint32_t slotWait = 0;    // for the slot of what it makes
     uint32_t sendWait = 0;    // for what is sent: its own end, or the arrival of what passes through
     uint32_t receiveWait = 0; // for the slot at the receiver
-    uint32_t cost = 0;        // chunk * 3 + phase
-    uint16_t stage = 0;
-    uint16_t send = 0, receive = 0; // lanes; that of no stage where nothing is sent
-    uint16_t phase = 0;
+    uint16_t cost = 0;        // chunk * 3 + phase
+    // Lanes, numbered through all stages; those of no stage where nothing is sent.
+    uint16_t compute = 0, send = 0, receive = 0;
+
+    uint32_t chunk() const { return cost / 3u; }
+    schedule::Phase phase() const { return static_cast<schedule::Phase>(cost % 3u); }
+    uint32_t stage() const { return compute / NumLanes; }
   };
 
   /// Between items: before item `before`, a gather or reduction of `bucket` (a chunk, or all chunks' number for what
