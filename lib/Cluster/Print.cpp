@@ -51,7 +51,8 @@ void printDevice(std::ostream &os, const Device &device) {
      << "\n  power: " << printQuantity(device.watts, Quantity::Watts) << "\n";
   printRates(os, device);
   os << "  launch: " << printQuantity(device.launchSeconds, Quantity::Seconds)
-     << "\n  spread: " << number(device.spread) << "\n";
+     << "\n  spread: " << number(device.spread) << "\n  eager_traffic: " << number(device.eagerTraffic)
+     << "\n  ring_hidden: " << number(device.ringHidden) << "\n  contention: " << number(device.contention) << "\n";
 }
 
 void printLevel(std::ostream &os, const Level &level) {

@@ -91,7 +91,8 @@ AttentionRates readAttentionRates(FileErrors &errors, const YamlNode &node) {
 Device cluster::readDevice(FileErrors &errors, const YamlNode &node) {
   Device result;
   MapReader device(errors, node, "the device",
-                   {"name", "kind", "peak", "memory", "sms", "power", "matmul", "attention", "launch", "spread"});
+                   {"name", "kind", "peak", "memory", "sms", "power", "matmul", "attention", "launch", "spread",
+                    "eager_traffic", "ring_hidden", "contention"});
   if (errors.any())
     return result;
   device.readText("name", result.name);
@@ -109,5 +110,8 @@ Device cluster::readDevice(FileErrors &errors, const YamlNode &node) {
   }
   device.readQuantity("launch", result.launchSeconds, Quantity::Seconds, kLaunch);
   device.readQuantity("spread", result.spread, Quantity::Number, kSpread);
+  device.readQuantity("eager_traffic", result.eagerTraffic, Quantity::Number, {0.5, 10}, false);
+  device.readQuantity("ring_hidden", result.ringHidden, Quantity::Number, {0, 1}, false);
+  device.readQuantity("contention", result.contention, Quantity::Number, {0, 1}, false);
   return result;
 }
