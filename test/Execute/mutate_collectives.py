@@ -2,8 +2,8 @@
 """Mutates the collectives of lowered bodies, one at a time: each start and each wait left out, there twice, moved behind the next collective
 call, a start aimed at another communicator or slot, a wait at another slot. On all ranks: `rt-verify-collectives`, which check and compile
 run, reports the mutant, or it is compiled, run under early and late timing, and gives the same losses and weights. On one rank (with
---mpi): the mutant is compiled and runs as the last of the ranks under mpirun; the run ends with an error that names an operation or a
-body, or gives the same.
+--mpi): the mutant is compiled and runs as the last of the ranks under mpirun: it is reported when ranks compare their executables. Without
+that comparison the run ends with an error that names an operation or a body, or shows other values, or the same.
 
 usage: mutate_collectives.py --drover PATH --drover-opt PATH [--layouts N] [--mpi] [--table FILE.md]
 """
@@ -134,9 +134,9 @@ class Runs:
         run(["env", f"DROVER_RT_TIMING={timing}", f"./{name}", *self.options()], self.folder, 60)
         return self.result()
 
-    def processes(self, mutant, base):
+    def processes(self, mutant, base, may_differ):
         """The mutant as the last rank: (error or "", result)."""
-        command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(self.ranks - 1), f"./{base}", *self.options(), ":",
+        command = ["env", f"DROVER_RT_ANY_EXECUTABLE={may_differ}", "mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(self.ranks - 1), f"./{base}", *self.options(), ":",
                    "-n", "1", f"./{mutant}", *self.options()]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=60)
         return (done.stderr + done.stdout, None) if done.returncode else ("", self.result())
@@ -188,7 +188,12 @@ def mutate(arguments, layout, table, on_one):
                     faults.append(where + " is not reported, and gives other values")
             if wants_one:
                 on_one[key]["mutants"] += 1
-                error, result = runs.processes("mutant", "base")
+                error, _ = runs.processes("mutant", "base", 0)
+                is_named = "expected one executable on all ranks" in error
+                on_one[key]["reported"] += is_named
+                if not is_named:
+                    faults.append(f"{where} on one rank is not reported at start: {error[-500:]}")
+                error, result = runs.processes("mutant", "base", 1)
                 named = re.search(r"communicator|collective|parameter '", error)
                 on_one[key]["named" if named else "equal" if result == expected else "differ"] += 1
                 if error and not named:
@@ -218,7 +223,7 @@ def main():
     faults = [fault for layout in LAYOUTS[:arguments.layouts] for fault in mutate(arguments, layout, table, on_one)]
     parts = [("On all ranks:", {"mutants": "mutants", "reported": "reported", "equal": "executed and equal"}, table)]
     if arguments.mpi:
-        parts.append(("\nOn one rank, a process:", {"mutants": "mutants", "named": "error that names the operation", "equal": "equal", "differ": "other values"}, on_one))
+        parts.append(("\nOn one rank, a process:", {"mutants": "mutants", "reported": "reported at start", "named": "without that: error that names the operation", "equal": "equal", "differ": "other values"}, on_one))
     for file in filter(None, [sys.stdout, arguments.table and open(arguments.table, "w")]):
         for part in parts:
             write(file, *part)

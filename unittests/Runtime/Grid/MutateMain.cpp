@@ -13,12 +13,11 @@ using namespace drover::rt::test;
 
 static int printTable(const MutantTable &table, bool isOnOneRank) {
   int faults = 0;
-  std::printf(
-      isOnOneRank
-          ? "| mutation | of | mutants | refused at load | reported by hash | without the hash: error that names "
-            "the operation | other values | equal |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
-          : "| mutation | of | mutants | reported by check | refused at load | executed and equal |\n"
-            "| --- | --- | --- | --- | --- | --- |\n");
+  std::printf(isOnOneRank
+                  ? "| mutation | of | mutants | refused at load | reported at start | without that: error that names "
+                    "the operation | other values | equal |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+                  : "| mutation | of | mutants | reported by check | refused at load | executed and equal |\n"
+                    "| --- | --- | --- | --- | --- | --- |\n");
   MutantCounts total;
   auto print = [&](const char *mutation, const char *target, const MutantCounts &counts) {
     auto number = [](int64_t value) { return static_cast<long long>(value); };

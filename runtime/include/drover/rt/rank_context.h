@@ -37,7 +37,7 @@ public:
   const RankPlan plan;
 
 private:
-  void compareHashes() const;
+  void compareExecutables() const;
 
   std::vector<std::unique_ptr<Communicator>> groups;
   drover_communicators handles;
