@@ -145,18 +145,27 @@ void dropout(NodeContext &n) {
     n.out(1, n.b.uniform(ElemType::Bool, x.shape, 1));
 }
 
+/// A weight that the file stores in 16 bits and the graph widens: still the weight, since no value changes.
+bool isWidenedWeight(const Value &value, ElemType type) {
+  return value.initializer && isFloat(value.type) && byteSize(value.type) == 2 && type == ElemType::Float;
+}
+
+Value castInput(NodeContext &n, ElemType type) {
+  Value value = n.in(0);
+  if (!isWidenedWeight(value, type))
+    return value.type == type ? value : n.b.cast(n.plain(0), type);
+  value.type = type;
+  return value;
+}
+
 void castTo(NodeContext &n) {
-  const Value &value = n.in(0);
   auto type = static_cast<ElemType>(n.intAttr("to", 0));
   if (!byteSize(type))
     return n.unsupported("a cast to " + str(type), "convert the model to float32, float16 or bfloat16");
-  n.out(0, value.type == type ? value : n.b.cast(n.plain(0), type));
+  n.out(0, castInput(n, type));
 }
 
-void castLike(NodeContext &n) {
-  const Value &value = n.in(0);
-  n.out(0, value.type == n.in(1).type ? value : n.b.cast(n.plain(0), n.in(1).type));
-}
+void castLike(NodeContext &n) { n.out(0, castInput(n, n.in(1).type)); }
 
 void isNaN(NodeContext &n) { n.out(0, n.b.isNaN(n.plain(0))); }
 

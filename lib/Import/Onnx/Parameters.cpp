@@ -81,7 +81,8 @@ bool Parameters::isDowncast(const Tensor &tensor) const {
 // Arguments
 //===----------------------------------------------------------------------===//
 
-mlir::Value Parameters::argument(StringRef name, const Tensor &tensor, bool transposed, double plus) {
+/// `type` is the tensor's, or wider where the graph widens it first.
+mlir::Value Parameters::argument(StringRef name, const Tensor &tensor, ElemType type, bool transposed, double plus) {
   Shape shape(tensor.dims.begin(), tensor.dims.end());
   if (transposed)
     std::swap(shape[0], shape[1]);
@@ -100,7 +101,7 @@ mlir::Value Parameters::argument(StringRef name, const Tensor &tensor, bool tran
     unique = (name + "." + Twine(suffix)).str();
     report.remarks.push_back("two different parameters are called '" + name.str() + "'; one is '" + unique + "' here");
   }
-  mlir::Value value = block->addArgument(builder->tensorType(tensor.type, shape), builder->location);
+  mlir::Value value = block->addArgument(builder->tensorType(type, shape), builder->location);
   byName[unique] = arguments.size();
   arguments.push_back({unique, &tensor, transposed, plus, value});
   return value;
@@ -168,7 +169,7 @@ Value Parameters::get(const Node &node, const Value &value, Role role, bool *inO
         none_of(report.ties, [&](const ImportReport::Tie &t) { return t.with == name.text; }))
       report.ties.push_back({tied->name, name.text});
   } else {
-    ir = argument(name.text, tensor, foldedTranspose, plus);
+    ir = argument(name.text, tensor, value.type, foldedTranspose, plus);
     if (role == Role::Embedding && !is_contained(embeddings, byName.lookup(name.text)))
       embeddings.push_back(byName.lookup(name.text));
   }
@@ -178,22 +179,18 @@ Value Parameters::get(const Node &node, const Value &value, Role role, bool *inO
   result.ir = ir;
   result.hidden = true;
   result.transposed = false;
+  // The argument has the type that its first use wanted: the tensor's or, where it is widened first, f32.
+  result.type = getElementTypeOrSelf(ir.getType()).isF32() ? ElemType::Float : tensor.type;
   // The argument holds what the model's file would: the graph adds what the exporter had folded in.
   if (plus != 0)
-    return builder->add(result, builder->number(result, plus));
+    return builder->cast(builder->add(result, builder->number(result, plus)), value.type);
   bool flip = exchanged != value.transposed;
-  if (inOut) {
-    // The caller wants the argument itself and is told how to read it.
-    if (flip) {
-      std::swap(result.shape[0], result.shape[1]);
-      *inOut = !*inOut;
-    }
-    return result;
-  }
-  if (!flip)
-    return result;
-  std::swap(result.shape[0], result.shape[1]);
-  return builder->transpose(result, {1, 0});
+  if (flip)
+    std::swap(result.shape[0], result.shape[1]);
+  // Where the caller wants the argument itself, it is told how to read it.
+  if (flip && inOut)
+    *inOut = !*inOut;
+  return builder->cast(flip && !inOut ? builder->transpose(result, {1, 0}) : result, value.type);
 }
 
 //===----------------------------------------------------------------------===//
@@ -233,6 +230,7 @@ mlir::Value Parameters::materialize(const Node &node, const Value &value) {
   plain.shape.assign(tensor.dims.begin(), tensor.dims.end());
   plain.ir = arith::ConstantOp::create(builder->builder, builder->location,
                                        elementsAttr(builder->tensorType(plain), tensor, *bytes));
+  plain = builder->cast(plain, value.type);
   return builder->materialize(value.transposed ? builder->transpose(plain, {1, 0}) : plain);
 }
 

@@ -80,7 +80,7 @@ public:
 private:
   bool looksLikeRope(const Tensor &tensor) const;
   bool sameBits(const Tensor &a, const Tensor &b, bool transposed);
-  mlir::Value argument(llvm::StringRef name, const Tensor &tensor, bool transposed, double plus);
+  mlir::Value argument(llvm::StringRef name, const Tensor &tensor, ElemType type, bool transposed, double plus);
   const Argument *tiedEmbedding(const Tensor &tensor, bool &transposed);
   bool isDowncast(const Tensor &tensor) const;
 
