@@ -1,0 +1,349 @@
+//===- Memory.cpp - what a layout's ranks hold ----------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Planner/Memory.h"
+#include "drover/Schedule/SlotAllocator.h"
+#include <algorithm>
+
+using namespace drover;
+using namespace drover::planner;
+using schedule::alignTo;
+
+namespace {
+
+int64_t divideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
+
+/// Sizes in bytes of one microbatch on one rank.
+class TensorSizes {
+public:
+  TensorSizes(const cost::ModelShape &shape, const schedule::Plan &plan)
+      : shape(shape), plan(plan), widths(localWidths(shape, plan.tp)),
+        element(static_cast<double>(plan.computeType == "f32" ? 4 : 2)),
+        rows(static_cast<double>(plan.microbatch) * static_cast<double>(plan.sequenceLength) /
+             static_cast<double>(plan.cp)) {}
+
+  /// The residual stream: all rows, and the rank's own where sequence parallelism spreads them.
+  double wideResidual() const { return wide(static_cast<double>(shape.hidden)); }
+  double residual() const { return wideResidual() / static_cast<double>(plan.tp); }
+  double logits() const { return full() ? 0 : rows * widths.vocabulary * 4; }
+  double inputs() const { return rows * 8 * (plan.mask == "documents" ? 3 : 2); }
+
+  /// Of a layer, without its input.
+  double layerStash() const { return full() ? 0 : keptStash(plan.recompute == "none"); }
+
+  /// Of a chunk; its input lies there where no stage sends it.
+  double chunkStash(int64_t layers, bool isFirst, bool isLast) const {
+    double inner = static_cast<double>(std::max<int64_t>(0, layers - 1) + (layers > 0 && isFirst) +
+                                       (isLast && (layers > 0 || isFirst)));
+    double head = isLast && !full() ? 2 * rows * 4 + (stashes("norms") ? residual() : 0) : 0;
+    return static_cast<double>(layers) * layerStash() + inner * residual() + head;
+  }
+
+  /// Gradients between the calls of a chunk's backward, two alive at once.
+  double scratch(int64_t layers, bool isFirst, bool isLast) const {
+    int64_t calls = layers + isFirst + isLast;
+    return static_cast<double>(std::clamp<int64_t>(calls - 1, 0, 2)) * residual();
+  }
+
+  double layerWorkspace() const;
+  double headWorkspace() const;
+
+private:
+  bool full() const { return plan.recompute == "full"; }
+  double wide(double width) const { return rows * width * element; }
+  /// Whether --rebuild leaves a kind of memory-bound work out, so that its result is stashed.
+  bool stashes(const char *what) const {
+    return plan.rebuild != "auto" && plan.rebuild.find(what) == std::string::npos;
+  }
+  double queries() const { return wide(widths.query); }
+  double keysAndValues() const { return 2 * wide(widths.keyValue); }
+  double ffn() const { return wide(widths.ffn); }
+
+  /// Queries, keys, values, attention's output and log-sum-exp, the residual between, what the activation reads; and
+  /// what is not rebuilt.
+  double keptStash(bool attention) const {
+    double stash = queries() + keysAndValues() + queries() + residual() + ffn() * (shape.gated ? 2 : 1);
+    if (attention)
+      stash += rows * widths.heads * 4;
+    if (stashes("norms"))
+      stash += 2 * residual();
+    if (stashes("act"))
+      stash += ffn();
+    return stash;
+  }
+
+  const cost::ModelShape &shape;
+  const schedule::Plan &plan;
+  LocalWidths widths;
+  double element, rows;
+};
+
+/// The largest of the places in a layer's backward where most is alive, as bodies are lowered: the gradient of the
+/// activation with its operands; the column-parallel input gathered again with its gradient and a partial sum;
+/// attention's gradients, over all keys with CP. A full recompute holds the layer's stash beside.
+double TensorSizes::layerWorkspace() const {
+  bool spread = plan.tp > 1;
+  double all = wideResidual(), own = spread ? residual() : 0, keys = 0;
+  if (plan.cp > 1)
+    keys = keysAndValues() * static_cast<double>(plan.cp);
+  if (full())
+    return keptStash(true) + (shape.gated ? ffn() : 2 * ffn()) + (spread ? 3 : 2) * all + keys;
+  double activation = 3 * ffn() + (spread ? all : 0) + keys;
+  double halves = element == 4 ? 2 * all : 3 * all; // f32 needs no copy to round from
+  double column = shape.gated ? 2 * ffn() + halves + own : 0;
+  double attention = 3 * queries() + 1.5 * keysAndValues() + 2 * all + 3 * keys;
+  return std::max({activation, column, attention});
+}
+
+/// Gradients of the logits, the gathered input and its gradient.
+double TensorSizes::headWorkspace() const {
+  double own = plan.tp > 1 ? residual() : 0;
+  double gradients = rows * widths.vocabulary * element + 2 * wideResidual() + 2 * own;
+  return gradients + (full() ? rows * widths.vocabulary * 4 - wideResidual() - 2 * own : 0);
+}
+
+double dtypeBytes(const schedule::Plan &plan) { return plan.computeType == "f32" ? 4 : 2; }
+bool isSharded(const schedule::Plan &plan) { return plan.zero > 0 && plan.cp * plan.dp > 1; }
+bool keepsWeights(const schedule::Plan &plan) { return !(isSharded(plan) && plan.zero == 3); }
+bool keepsAccumulators(const schedule::Plan &plan) { return !(isSharded(plan) && plan.zero >= 2); }
+
+int64_t paddedElements(const schedule::Plan &plan, int64_t elements) {
+  return alignTo(elements, schedule::kBucketAlignment * plan.cp * plan.dp);
+}
+
+/// What one bucket holds all the time. `isOwner`: of what is tied, the stage with the optimizer's state.
+void addLasting(const schedule::Plan &plan, int64_t elements, bool isShared, bool isOwner, StageMemory &memory) {
+  auto count = static_cast<double>(paddedElements(plan, elements));
+  double shard = isSharded(plan) ? count / static_cast<double>(plan.cp * plan.dp) : count;
+  if (keepsWeights(plan) || isShared)
+    memory.weights += count * dtypeBytes(plan);
+  if (isOwner) {
+    if (plan.computeType != "f32" || isSharded(plan))
+      memory.optimizer += shard * 4;
+    if (plan.optimizer == "adamw")
+      memory.optimizer += shard * 8;
+  }
+  if (keepsAccumulators(plan) || isShared)
+    memory.gradients += count * 4;
+  if (isSharded(plan))
+    memory.gradients += shard * 4;
+}
+
+/// What lasts on every stage.
+std::vector<StageMemory> lastingMemory(const schedule::Plan &plan, const ChunkShape &chunks) {
+  std::vector<StageMemory> memory(static_cast<size_t>(plan.pp));
+  size_t last = chunks.layers.size() - 1;
+  for (size_t c = 0; c <= last; ++c)
+    addLasting(plan, chunks.elements[c] + (last == 0 ? chunks.tiedElements : 0), false, true,
+               memory[c % static_cast<size_t>(plan.pp)]);
+  if (chunks.tiedElements > 0 && last > 0) {
+    addLasting(plan, chunks.tiedElements, true, true, memory.front());
+    if (plan.pp > 1)
+      addLasting(plan, chunks.tiedElements, true, false, memory.back());
+  }
+  return memory;
+}
+
+/// What the slots of a stage's microbatches take, and the categories in them.
+struct Slots {
+  double bytes = 0; // in the arena
+  double stash = 0, logits = 0, inputs = 0, boundary = 0;
+};
+
+/// Slots of stash and inputs on every stage, and of boundaries on one stage alone, along the global order.
+class Walk {
+public:
+  Walk(const schedule::Plan &plan, const ChunkShape &chunks, const TensorSizes &sizes, const ReplayProgram &program)
+      : plan(plan), program(program), logits(sizes.logits()), stages(static_cast<size_t>(plan.pp)) {
+    last = static_cast<uint32_t>(chunks.layers.size() - 1);
+    for (uint32_t c = 0; c <= last; ++c)
+      stash.push_back(slotBytes(sizes.chunkStash(chunks.layers[c], c == 0, c == last) + (c == last ? logits : 0)));
+    inputs = slotBytes(sizes.inputs());
+    boundary = plan.pp == 1 ? slotBytes(sizes.residual()) : 0;
+  }
+
+  std::vector<Slots> run();
+
+private:
+  static int64_t slotBytes(double bytes) { return alignTo(static_cast<int64_t>(bytes), schedule::kSlotAlignment); }
+  enum Kind : uint8_t { Stash, Input, X, DX, NumKinds };
+  struct Stage {
+    std::vector<schedule::SlotRequest> requests;
+    std::vector<Kind> kinds;
+    int64_t time = 0;
+  };
+
+  void use(Kind kind, uint32_t chunk, uint32_t microbatch, int64_t bytes, Stage &stage);
+  Slots place(Stage &stage, bool hasLast) const;
+
+  const schedule::Plan &plan;
+  const ReplayProgram &program;
+  uint32_t last = 0;
+  double logits = 0;
+  int64_t inputs = 0, boundary = 0;
+  std::vector<int64_t> stash; // by chunk, logits included
+  std::vector<Stage> stages;
+  std::vector<int32_t> requestOf; // by kind, chunk and microbatch
+  size_t microbatches = 0;
+};
+
+void Walk::use(Kind kind, uint32_t chunk, uint32_t microbatch, int64_t bytes, Stage &stage) {
+  if (bytes == 0)
+    return;
+  int32_t &request = requestOf[(size_t{kind} * stash.size() + chunk) * microbatches + microbatch];
+  if (request < 0) {
+    request = static_cast<int32_t>(stage.requests.size());
+    stage.requests.push_back({bytes, stage.time, stage.time, 0});
+    stage.kinds.push_back(kind);
+  }
+  stage.requests[request].last = stage.time;
+}
+
+std::vector<Slots> Walk::run() {
+  const std::vector<ReplayProgram::Item> &items = program.getItems();
+  for (int64_t size : program.getGroups())
+    microbatches += static_cast<size_t>(size);
+  requestOf.assign(NumKinds * stash.size() * microbatches, -1);
+  for (size_t i = 0; i < items.size(); ++i) {
+    uint32_t chunk = items[i].chunk(), microbatch = program.microbatchOf(i);
+    bool forward = items[i].phase() == schedule::Phase::Forward;
+    Stage &stage = stages[items[i].stage()];
+    use(Stash, chunk, microbatch, stash[chunk], stage);
+    // One slot a microbatch serves embedding and loss where one stage has both.
+    if (chunk == 0 || chunk == last)
+      use(Input, plan.pp == 1 ? 0 : chunk, microbatch, inputs, stage);
+    // A boundary is the y of the chunk before it, and its own x in both directions.
+    if (chunk > 0)
+      use(X, chunk, microbatch, boundary, stage);
+    if (forward && chunk < last)
+      use(X, chunk + 1, microbatch, boundary, stage);
+    if (!forward && chunk > 0)
+      use(DX, chunk, microbatch, boundary, stage);
+    if (!forward && chunk < last)
+      use(DX, chunk + 1, microbatch, boundary, stage);
+    ++stage.time;
+  }
+  std::vector<Slots> slots;
+  for (size_t s = 0; s < stages.size(); ++s)
+    slots.push_back(place(stages[s], last % stages.size() == s));
+  return slots;
+}
+
+/// Places slots as the step program does, where sizes differ and places may not be filled to the last byte.
+Slots Walk::place(Stage &stage, bool hasLast) const {
+  auto peakOf = [&](std::initializer_list<Kind> which) {
+    std::vector<schedule::SlotRequest> chosen;
+    for (size_t i = 0; i < stage.requests.size(); ++i)
+      if (std::find(which.begin(), which.end(), stage.kinds[i]) != which.end())
+        chosen.push_back(stage.requests[i]);
+    return static_cast<double>(schedule::peakBytes(chosen));
+  };
+  Slots slots;
+  slots.inputs = peakOf({Input});
+  slots.stash = peakOf({Stash});
+  slots.boundary = peakOf({X, DX});
+  slots.logits = hasLast ? std::min(logits, slots.stash) : 0;
+  slots.stash -= slots.logits;
+  slots.bytes = static_cast<double>(schedule::placeSlots(stage.requests));
+  return slots;
+}
+
+} // namespace
+
+std::vector<std::pair<const char *, double>> planner::partsOf(const StageMemory &memory) {
+  return {{"weights", memory.weights},     {"gathered", memory.gathered},
+          {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
+          {"stash", memory.stash},         {"logits", memory.logits},
+          {"buffers", memory.buffers},     {"workspace", memory.workspace},
+          {"inputs", memory.inputs},       {"gaps", memory.gaps}};
+}
+
+LocalWidths planner::localWidths(const cost::ModelShape &shape, int64_t tp) {
+  int64_t kvHeads = shape.kvHeads, perGroup = shape.heads / shape.kvHeads;
+  while (kvHeads % tp != 0 && tp % kvHeads != 0)
+    ++kvHeads;
+  int64_t heads = 0;
+  if (kvHeads % tp == 0) {
+    kvHeads /= tp;
+    heads = kvHeads * perGroup;
+  } else {
+    heads = divideUp(perGroup, tp / kvHeads);
+    kvHeads = 1;
+  }
+  return {static_cast<double>(heads * shape.headSize), static_cast<double>(kvHeads * shape.headSize),
+          static_cast<double>(heads), static_cast<double>(divideUp(shape.ffnHidden, tp)),
+          static_cast<double>(divideUp(shape.vocabulary, tp))};
+}
+
+ChunkShape planner::chunkShapeOf(const cost::ModelShape &shape, const schedule::Plan &plan) {
+  LocalWidths widths = localWidths(shape, plan.tp);
+  auto pad = [](double elements) { return alignTo(static_cast<int64_t>(elements), schedule::kBucketAlignment); };
+  auto hidden = static_cast<double>(shape.hidden);
+  int64_t norm = pad(hidden) * (shape.layerNorm ? 2 : 1);
+  int64_t layer = 2 * pad(hidden * widths.query) + 2 * pad(hidden * widths.keyValue) +
+                  (shape.gated ? 3 : 2) * pad(hidden * widths.ffn) + 2 * norm;
+  if (shape.biases)
+    layer += pad(widths.query) + 2 * pad(widths.keyValue) + (shape.gated ? 2 : 1) * pad(widths.ffn) + 2 * pad(hidden);
+  int64_t table = pad(widths.vocabulary * hidden), positions = pad(static_cast<double>(shape.positionRows) * hidden);
+  ChunkShape chunks;
+  chunks.layers =
+      plan.layersPerChunk.empty() ? schedule::spreadLayers(shape.layers, plan.pp * plan.chunks) : plan.layersPerChunk;
+  for (int64_t layers : chunks.layers)
+    chunks.elements.push_back(layers * layer);
+  chunks.elements.front() += positions + (shape.tied ? 0 : table);
+  chunks.elements.back() += norm + (shape.tied ? 0 : table);
+  if (shape.tied)
+    chunks.tiedElements = table;
+  return chunks;
+}
+
+std::vector<StageMemory> planner::memoryOf(const cost::ModelShape &shape, const schedule::Plan &plan,
+                                           const ReplayProgram &program) {
+  ChunkShape chunks = chunkShapeOf(shape, plan);
+  TensorSizes sizes(shape, plan);
+  std::vector<StageMemory> memory = lastingMemory(plan, chunks);
+  std::vector<Slots> slots = Walk(plan, chunks, sizes, program).run();
+  size_t last = chunks.layers.size() - 1;
+  for (size_t stage = 0; stage < memory.size(); ++stage) {
+    StageMemory &of = memory[stage];
+    const ReplayProgram::Dynamic &dynamic = program.dynamicOf(static_cast<int64_t>(stage));
+    of.gradients += static_cast<double>(dynamic.accumulatorSpace) * 4;
+    of.gathered = static_cast<double>(dynamic.parameterSpace) * dtypeBytes(plan);
+    of.stash = slots[stage].stash;
+    of.logits = slots[stage].logits;
+    of.inputs = slots[stage].inputs;
+    of.buffers = slots[stage].boundary;
+    of.gaps = slots[stage].bytes - of.stash - of.logits - of.inputs - of.buffers;
+    if (plan.pp > 1)
+      for (int64_t count : program.boundarySlots(static_cast<int64_t>(stage)))
+        of.buffers += static_cast<double>(count) * sizes.residual();
+    double scratch = 0, workspace = 0;
+    for (size_t c = stage; c <= last; c += memory.size()) {
+      scratch = std::max(scratch, sizes.scratch(chunks.layers[c], c == 0, c == last));
+      if (chunks.layers[c] > 0)
+        workspace = std::max(workspace, sizes.layerWorkspace());
+      if (c == last)
+        workspace = std::max(workspace, sizes.headWorkspace());
+    }
+    of.workspace = scratch + workspace;
+  }
+  return memory;
+}
+
+double planner::leastMemoryOf(const cost::ModelShape &shape, const schedule::Plan &plan) {
+  ChunkShape chunks = chunkShapeOf(shape, plan);
+  TensorSizes sizes(shape, plan);
+  std::vector<StageMemory> memory = lastingMemory(plan, chunks);
+  double most = 0;
+  size_t last = chunks.layers.size() - 1;
+  // One microbatch of every chunk of a stage is in flight at the least: interleaved and breadth-first run all chunks
+  // forward before the first backward of the first one; of one chunk, the first stage has min(PP, M).
+  for (size_t stage = 0; stage < memory.size(); ++stage) {
+    double bytes = memory[stage].total();
+    for (size_t c = stage; c <= last; c += memory.size())
+      bytes += sizes.chunkStash(chunks.layers[c], c == 0, c == last);
+    most = std::max(most, bytes);
+  }
+  return most;
+}
