@@ -6,6 +6,7 @@
 #define DROVER_PLANNER_PROJECTION_H
 
 #include "drover/Cost/Work.h"
+#include "drover/Planner/Replay.h"
 #include "drover/Schedule/Plan.h"
 
 namespace drover::planner {
@@ -65,6 +66,32 @@ struct Projection {
 private:
   double perPeak() const { return stepSeconds * static_cast<double>(ranks) * peak; }
 };
+
+/// Seconds of what bodies do in a call, by kind; all but the hidden parts of collectives.
+struct BodySeconds {
+  double matmul = 0, attention = 0, memoryBound = 0, tpExposed = 0, cpExposed = 0, launch = 0;
+  double total() const { return matmul + attention + memoryBound + tpExposed + cpExposed + launch; }
+};
+
+/// A layout priced: what its replay needs, and what comes on top of the replay's makespan.
+struct LayoutCosts {
+  ReplayCosts replay;                             // phases, transfers, and what of DP runs beside them
+  std::vector<std::array<BodySeconds, 2>> chunks; // by place in the pipeline, forward and backward: layers
+  std::vector<std::array<double, 2>> ends;        // the same: embedding and head
+  std::vector<double> layerExchange;              // by chunk, a microbatch: what FSDP shows in its layers
+  std::vector<double> exchange;                   // by stage, a step: all of DP's communication that has a lane
+  double dpSerial = 0;                            // beside nothing
+  double optimizer = 0;
+  double slowest = 0;    // of the slowest device over the mean one, less 1
+  double contention = 0; // the device's
+  int64_t microbatches = 0;
+  double hardwareFlops = 0; // of a step, all ranks
+  ChunkShape shape;
+
+  double stepSeconds(double makespan) const { return makespan * (1 + slowest) + dpSerial + optimizer; }
+};
+schedule::Result<LayoutCosts> priceLayout(const cost::ModelShape &shape, const cluster::Cluster &cluster,
+                                          const Layout &layout, const Software &software = {});
 
 /// The error says what the cluster, the model or the layout lacks.
 schedule::Result<Projection> project(const cost::ModelShape &shape, const cluster::Cluster &cluster,

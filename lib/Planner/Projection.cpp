@@ -1,0 +1,118 @@
+//===- Projection.cpp - how long a layout's step takes --------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Planner/Projection.h"
+#include <algorithm>
+
+using namespace drover;
+using namespace drover::planner;
+using schedule::Result;
+
+namespace {
+
+/// What the replay of a plan does, whose own zero 3 is not what the software does.
+schedule::Plan replayedPlan(const Layout &layout, const Software &software) {
+  schedule::Plan plan = layout.plan;
+  if (software.fineBuckets)
+    plan.zero = std::min<int64_t>(plan.zero, 1);
+  return plan;
+}
+
+/// Work of a stage in a step, by part.
+Breakdown partsOfStage(const LayoutCosts &costs, int64_t stage, int64_t stages) {
+  Breakdown parts;
+  auto count = static_cast<double>(costs.microbatches);
+  for (size_t chunk = static_cast<size_t>(stage); chunk < costs.chunks.size(); chunk += static_cast<size_t>(stages)) {
+    for (size_t phase = 0; phase < 2; ++phase) {
+      const BodySeconds &seconds = costs.chunks[chunk][phase];
+      parts.matmul += count * seconds.matmul;
+      parts.attention += count * seconds.attention;
+      parts.memoryBound += count * seconds.memoryBound;
+      parts.tpExposed += count * seconds.tpExposed;
+      parts.cpExposed += count * seconds.cpExposed;
+      parts.launch += count * seconds.launch;
+      parts.head += count * costs.ends[chunk][phase];
+    }
+    parts.dpExposed += count * costs.layerExchange[chunk];
+  }
+  return parts;
+}
+} // namespace
+
+std::vector<std::pair<const char *, double>> planner::partsOf(const Breakdown &parts) {
+  return {{"matmul", parts.matmul},
+          {"attention", parts.attention},
+          {"memory_bound", parts.memoryBound},
+          {"head", parts.head},
+          {"tp_exposed", parts.tpExposed},
+          {"cp_exposed", parts.cpExposed},
+          {"pp_exposed", parts.ppExposed},
+          {"dp_exposed", parts.dpExposed},
+          {"bubble", parts.bubble},
+          {"optimizer", parts.optimizer},
+          {"launch", parts.launch},
+          {"imbalance", parts.imbalance}};
+}
+
+double Projection::flopsPerSecondPerGpu(cost::FlopsCount count) const {
+  double flops = count == cost::FlopsCount::Causal ? causalFlops
+                 : count == cost::FlopsCount::Full ? fullFlops
+                                                   : hardwareFlops;
+  return flops / stepSeconds / static_cast<double>(ranks);
+}
+
+Result<Projection> planner::project(const cost::ModelShape &shape, const cluster::Cluster &cluster,
+                                    const Layout &layout, const Software &software) {
+  Result<LayoutCosts> priced = priceLayout(shape, cluster, layout, software);
+  if (!priced)
+    return schedule::Error{priced.error()};
+  LayoutCosts &costs = *priced;
+  const schedule::Plan &plan = layout.plan;
+  Result<ReplayProgram> program = ReplayProgram::build(replayedPlan(layout, software), costs.microbatches, costs.shape);
+  if (!program)
+    return schedule::Error{program.error()};
+
+  // Three replays tell apart what waits for order, for messages and for DP.
+  ReplayTimes times;
+  ReplayCosts free = costs.replay;
+  free.transfers.clear();
+  free.gathers.clear();
+  free.reductions.clear();
+  replay(*program, free, times);
+  double alone = times.makespan;
+  free.transfers = costs.replay.transfers;
+  replay(*program, free, times);
+  double withMessages = times.makespan;
+  replay(*program, costs.replay, times);
+  double makespan = times.makespan;
+
+  int64_t busiest = 0;
+  double most = -1;
+  for (int64_t stage = 0; stage < plan.pp; ++stage)
+    if (double work = partsOfStage(costs, stage, plan.pp).total(); work > most)
+      most = work, busiest = stage;
+  Projection result;
+  Breakdown &parts = result.breakdown;
+  parts = partsOfStage(costs, busiest, plan.pp);
+  parts.bubble = alone - most;
+  parts.ppExposed = withMessages - alone;
+  double exchange = costs.exchange[static_cast<size_t>(busiest)];
+  double shown = makespan - withMessages;
+  // What runs beside compute takes some of it.
+  double beside = costs.contention * std::max(0.0, exchange - shown);
+  parts.dpExposed += shown + beside + costs.dpSerial;
+  parts.imbalance = costs.slowest * makespan;
+  parts.optimizer = costs.optimizer;
+  result.stepSeconds = costs.stepSeconds(makespan) + beside;
+  result.bubbleRatio = parts.bubble / most;
+
+  result.ranks = plan.tp * plan.cp * plan.pp * plan.dp;
+  result.tokens = static_cast<double>(plan.globalBatches.front()) * static_cast<double>(plan.sequenceLength);
+  result.causalFlops = result.tokens * shape.flopsPerToken(plan.sequenceLength, cost::FlopsCount::Causal);
+  result.fullFlops = result.tokens * shape.flopsPerToken(plan.sequenceLength, cost::FlopsCount::Full);
+  result.hardwareFlops = costs.hardwareFlops;
+  result.peak = cluster.device.peakOf(cluster::Precision::BF16) > 0 ? cluster.device.peakOf(cluster::Precision::BF16)
+                                                                    : cluster.device.peakOf(cluster::Precision::F32);
+  return result;
+}
