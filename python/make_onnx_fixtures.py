@@ -255,6 +255,14 @@ def index_of(op, indices, *updates, **attributes):
                  [helper.make_tensor_value_info("y", FLOAT, None)], data)
 
 
+def nonsense(op, inputs=("x",), outputs=("y",), dims=(2, 3), declared=(FLOAT, None), constants=(), opset=18, twice=False,
+             **attributes):
+    """One node that a file can hold and that means nothing."""
+    data = [tensor(f"c{i}", np.array(values, np.int64)) for i, values in enumerate(constants)]
+    return model([node(op, list(inputs), list(outputs), "odd", **attributes)], [out("x", dims)] * (2 if twice else 1),
+                 [helper.make_tensor_value_info("y", *declared)], data, opset=opset, ir=10)
+
+
 def ir3_inputs():
     """IR 3 lists initializers as inputs."""
     w = tensor("fc.weight", values(H, H))
@@ -354,6 +362,24 @@ FILES = {
     "gather_elements_index": lambda: index_of("GatherElements", [[0, 3]], axis=1),
     "gather_nd_index": lambda: index_of("GatherND", [[0, 5]]),
     "scatter_nd_index": lambda: index_of("ScatterND", [[-3, 0]], [1]),
+    "odd_repeat": lambda: nonsense("Tile", ["x", "c0"], constants=[[-1, 1]]),
+    "odd_split": lambda: nonsense("Split", outputs=["y", "z"], axis=1, num_outputs=0),
+    "odd_output_type": lambda: nonsense("Relu", declared=(INT64, [2, 3])),
+    "odd_output_rank": lambda: nonsense("Relu", declared=(FLOAT, [2, 3, 1])),
+    "odd_output_size": lambda: nonsense("Relu", declared=(FLOAT, [2, 4])),
+    "odd_size": lambda: nonsense("Relu", dims=[-4, 3]),
+    "odd_empty": lambda: nonsense("Relu", dims=[0, 3]),
+    "odd_elements": lambda: nonsense("Relu", dims=[2**40, 2**40]),
+    "odd_twice": lambda: nonsense("Relu", twice=True),
+    "odd_causal": lambda: nonsense("Attention", ["x"] * 3, dims=[1, 2, 3, 4], opset=23, is_causal=7),
+    "odd_scale": lambda: nonsense("Attention", ["x"] * 3, dims=[1, 2, 3, 4], opset=23, scale=float("nan")),
+    "odd_mode": lambda: nonsense("Attention", ["x"] * 3, dims=[1, 2, 3, 4], opset=23, qk_matmul_output_mode=9),
+    "odd_inputs": lambda: nonsense("Relu", ["x", "x"]),
+    "odd_outputs": lambda: nonsense("Relu", outputs=["y", "z"]),
+    "odd_attribute": lambda: nonsense("Softmax", axes=1),
+    "odd_division": lambda: nonsense("Div", ["c0", "c1"], constants=[[6], [0]]),
+    "odd_remainder": lambda: nonsense("Mod", ["c0", "c1"], constants=[[6], [0]]),
+    "odd_opset": lambda: nonsense("Relu", opset=29),
     "external_escapes": lambda: external_with(location="../secret.bin"),
     "external_missing": lambda: external_with(location="nowhere.bin"),
     "external_short": lambda: external_with(offset="1024"),

@@ -42,6 +42,11 @@ FailureOr<ModelFacts> readModelFacts(ModuleOp module) {
   auto function = module.lookupSymbol<func::FuncOp>("model");
   if (!function || function.isExternal())
     return module.emitError("expects a function @model");
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (!function.getArgAttr(i, tfm::TfmDialect::kInputAttr) &&
+        !function.getArgAttr(i, tfm::TfmDialect::kParameterAttr))
+      return function.emitError("expects argument ")
+             << i << " to be an input ('tfm.input') or a parameter ('tfm.parameter')";
   ModelFacts facts;
 
   // The table with most rows: learned positions are an embedding too.

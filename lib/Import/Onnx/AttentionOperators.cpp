@@ -60,7 +60,7 @@ std::optional<Value> givenMask(NodeContext &n, const Expr &keys) {
 
 /// Causal, window and valid-length restrictions: attributes of tfm.attention where it has them.
 void addRestrictions(NodeContext &n, Problem &p) {
-  bool causal = n.intAttr("is_causal", 0) != 0;
+  bool causal = n.intAttrIn("is_causal", 0, 0, 1) != 0;
   int64_t left = n.intAttr("left_window_size", -1), right = n.intAttr("right_window_size", -1);
   std::optional<Value> lengths;
   if (n.has(6))
@@ -107,7 +107,7 @@ Value decompose(NodeContext &n, Problem &p) {
   Value query = b.mul(spec.query, b.number(spec.query, root));
   Value key = b.mul(repeatHeads(n, spec.key, spec.heads, spec.kvHeads), b.number(spec.query, root));
   Value scores = b.matmul(query, key, false, true);
-  int64_t mode = n.intAttr("qk_matmul_output_mode", 0);
+  int64_t mode = n.intAttrIn("qk_matmul_output_mode", 0, 0, 3);
   Value output = scores;
   if (spec.softcap)
     scores =
@@ -188,6 +188,7 @@ void onnxAttention(NodeContext &n) {
   spec.scale = n.finiteAttr("scale", 1 / std::sqrt(static_cast<double>(*size)));
   if (double softcap = n.finiteAttr("softcap", 0); softcap != 0)
     spec.softcap = softcap;
+  n.intAttrIn("qk_matmul_output_mode", 0, 0, 3); // also where nobody reads that output
   spec.mask = givenMask(n, key.shape[2]);
   addRestrictions(n, p);
   if (b.failed())

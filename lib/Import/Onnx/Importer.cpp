@@ -147,9 +147,16 @@ bool Importer::addInput(const ValueInfo &info, size_t index, Scope &scope) {
   Shape shape;
   for (size_t i = 0; i < info.shape->size(); ++i)
     shape.push_back(dimOf(info, i));
-  for (const Expr &size : shape)
-    if (!size.isValid() || symbols.sign(size) == Sign::Negative)
-      return error(fileLocation(), "input '" + info.name + "' has the size " + symbols.str(size));
+  Expr elements = 1;
+  for (const Expr &size : shape) {
+    if (!size.isValid() || symbols.sign(size) == Sign::Negative || size.is(0))
+      return error(fileLocation(),
+                   "input '" + info.name + "' has the size " + symbols.str(size) + ", expected sizes of 1 and more");
+    if (size.isConstant())
+      elements = elements * size;
+  }
+  if (!elements.isValid() || *elements.constant() > (int64_t(1) << 50))
+    return error(fileLocation(), "input '" + info.name + "' has more than 2^50 elements");
   auto constant = options.inputs.find(info.name.str());
   if (constant != options.inputs.end()) {
     scope[info.name] = constantInput(info, shape, constant->second);
@@ -214,6 +221,23 @@ void Importer::countUses(const Graph &graph, StringMap<const Tensor *> &initiali
   }
 }
 
+/// What the file says of an output agrees with what is computed, as far as both are numbers.
+bool Importer::checkOutput(const ValueInfo &info, const Value &value) {
+  if (info.kind == ValueInfo::TensorKind && info.type != ElemType::Undefined && info.type != value.type)
+    return error(fileLocation(),
+                 "output '" + info.name + "' is declared " + str(info.type) + ", it is computed as " + str(value.type));
+  if (!info.shape)
+    return true;
+  if (info.shape->size() != value.shape.size())
+    return error(fileLocation(), "output '" + info.name + "' is declared of rank " + Twine(info.shape->size()) +
+                                     ", it is computed of rank " + Twine(value.shape.size()));
+  for (auto [dim, size] : zip(*info.shape, value.shape))
+    if (dim.value && size.isConstant() && !size.is(*dim.value))
+      return error(fileLocation(), "output '" + info.name + "' is declared with the size " + Twine(*dim.value) +
+                                       ", it is computed with " + symbols.str(size));
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // The function
 //===----------------------------------------------------------------------===//
@@ -242,7 +266,12 @@ OwningOpRef<ModuleOp> Importer::build() {
   Scope &scope = scopes.back();
   if (!addInitializers(model.graph, scope))
     return {};
+  llvm::StringSet<> given;
   for (auto [index, info] : enumerate(model.graph.inputs)) {
+    if (!given.insert(info.name).second) {
+      error(fileLocation(), "input '" + info.name + "' is declared twice");
+      return {};
+    }
     // IR 3 lists initializers as inputs, too.
     if (scope.count(info.name) && !isConstantInput(info.name))
       continue;
@@ -264,12 +293,14 @@ OwningOpRef<ModuleOp> Importer::build() {
   }
   SmallVector<mlir::Value> values;
   static const Node none;
-  for (StringRef name : results) {
-    const Value *value = lookup(name);
+  for (const ValueInfo &output : model.graph.outputs) {
+    const Value *value = lookup(output.name);
     if (!value) {
-      error(fileLocation(), "output '" + name + "' is not defined");
+      error(fileLocation(), "output '" + output.name + "' is not defined");
       return {};
     }
+    if (!checkOutput(output, *value))
+      return {};
     Value result = *value;
     if (result.initializer)
       result.ir = parameters->materialize(none, result);
@@ -365,14 +396,19 @@ OwningOpRef<ModuleOp> Importer::run() {
   for (const OpsetImport &opset : model.opsets)
     report.opsets += (report.opsets.empty() ? "" : ", ") + (opset.domain.empty() ? "ai.onnx" : opset.domain.str()) +
                      " " + std::to_string(opset.version);
-  // Older opsets give attributes and inputs other meanings; newer ones are read as the newest known.
-  constexpr int64_t oldestOpset = 11;
+  // Others give attributes and inputs other meanings, or may do so.
+  constexpr int64_t oldestOpset = 11, newestOpset = 28;
   for (const OpsetImport &opset : model.opsets)
-    if (opset.domain.empty() && opset.version < oldestOpset) {
-      error(fileLocation(), "opset " + Twine(opset.version) + " is not supported, " + Twine(oldestOpset) +
-                                " and newer are; convert the model with onnx.version_converter");
+    if (opset.domain.empty() && (opset.version < oldestOpset || opset.version > newestOpset)) {
+      error(fileLocation(), "opset " + Twine(opset.version) + " is not supported, " + Twine(oldestOpset) + " to " +
+                                Twine(newestOpset) + " are; convert the model with onnx.version_converter");
       return {};
     }
+  if (model.opsets.empty()) {
+    error(fileLocation(),
+          "the model does not say its opset, expected one of " + Twine(oldestOpset) + " to " + Twine(newestOpset));
+    return {};
+  }
   if (Error failure = prepareSymbols()) {
     error(fileLocation(), toString(std::move(failure)));
     return {};

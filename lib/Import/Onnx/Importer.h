@@ -44,6 +44,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> build();
   bool addInput(const ValueInfo &info, size_t index, Scope &scope);
   Value constantInput(const ValueInfo &info, llvm::ArrayRef<Expr> shape, const ConstantInput &constant);
+  bool checkOutput(const ValueInfo &info, const Value &value);
   Value initializerValue(const Tensor &tensor);
   bool addInitializers(const Graph &graph, Scope &scope);
   /// Cleans up, then names arguments and results.

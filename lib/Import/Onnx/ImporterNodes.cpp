@@ -167,6 +167,8 @@ bool Importer::processNode(const Node &original, const llvm::StringSet<> &live) 
     return processFunction(node, *called, inputs);
   if (isBranch)
     return processIf(node);
+  if (std::string wrong = checkSignature(node); !wrong.empty())
+    return error(builder->location, node.opType + ": " + wrong);
   NodeContext context(node, opsetOf(node.domain), *builder, *parameters, *data);
   context.inputs = std::move(inputs);
   for (StringRef output : node.outputs)

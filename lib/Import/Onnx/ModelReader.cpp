@@ -123,7 +123,9 @@ Dim readDim(WireReader &reader) {
     case 1:
       dim.value = reader.varint();
       // Exporters write -1 where they mean that they do not know.
-      if (*dim.value < 0)
+      if (*dim.value < -1)
+        reader.fail("a size of " + std::to_string(*dim.value));
+      if (*dim.value == -1)
         dim.value.reset();
       break;
     case 2:

@@ -33,6 +33,14 @@ int64_t NodeContext::intAttr(StringRef name, int64_t otherwise) const {
   return attribute ? attribute->i : otherwise;
 }
 
+int64_t NodeContext::intAttrIn(StringRef name, int64_t otherwise, int64_t low, int64_t high) const {
+  int64_t value = intAttr(name, otherwise);
+  if (value >= low && value <= high)
+    return value;
+  b.fail("attribute '" + name + "' is " + Twine(value) + ", expected " + Twine(low) + " to " + Twine(high));
+  return otherwise;
+}
+
 /// The shortest decimal that rounds to `value`: the number that the model's author wrote.
 static double shortestDecimal(float value) {
   char text[32];

@@ -39,6 +39,8 @@ public:
 
   // Of another type than asked for: an error that names the attribute.
   int64_t intAttr(llvm::StringRef name, int64_t otherwise) const;
+  /// One of [low, high].
+  int64_t intAttrIn(llvm::StringRef name, int64_t otherwise, int64_t low, int64_t high) const;
   double floatAttr(llvm::StringRef name, double otherwise) const;
   /// A float that is neither infinite nor NaN.
   double finiteAttr(llvm::StringRef name, double otherwise) const;
@@ -68,6 +70,9 @@ public:
 private:
   const Attribute *typedAttr(llvm::StringRef name, Attribute::Type type, llvm::StringRef expected) const;
 };
+
+/// Why the standard does not allow the node's attributes or so many inputs or outputs; empty where it does.
+std::string checkSignature(const Node &node);
 
 using Handler = void (*)(NodeContext &);
 

@@ -157,6 +157,8 @@ void tile(NodeContext &n) {
   // [a, b] -> [1, a, 1, b] -> [r, a, s, b] -> [r a, s b].
   Shape inner, outer, result;
   for (auto [size, repeat] : zip(x.shape, repeats)) {
+    if (n.b.symbols.sign(repeat) == Sign::Negative)
+      return n.b.fail("a dimension is repeated " + n.b.symbols.str(repeat) + " times");
     inner.append({Expr(1), size});
     outer.append({repeat, size});
     result.push_back(repeat * size);
@@ -262,8 +264,11 @@ void split(NodeContext &n) {
     return;
   int64_t parts = n.node.outputs.size();
   if (sizes.empty()) {
+    int64_t count = n.intAttr("num_outputs", parts);
+    if (count != parts)
+      return n.b.fail("num_outputs is " + Twine(count) + " where the node has " + Twine(parts) + " outputs");
     // Equal parts, the last one smaller where they do not come out even.
-    Expr each = n.b.symbols.ceilDiv(x.shape[axis], n.intAttr("num_outputs", parts));
+    Expr each = n.b.symbols.ceilDiv(x.shape[axis], count);
     sizes.assign(parts, each);
     if (parts)
       sizes.back() = x.shape[axis] - each * Expr(parts - 1);

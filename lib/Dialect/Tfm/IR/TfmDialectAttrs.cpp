@@ -8,6 +8,8 @@
 #include "OpUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace drover::tfm;
@@ -49,7 +51,23 @@ static LogicalResult verifyShape(Operation *op, RankedTensorType type, Attribute
   return success();
 }
 
-/// `tfm.source`: as many bytes as the parameter's elements take in the file.
+/// No two arguments have one name. Asked of every argument, so that the first one with the attribute answers for all.
+static LogicalResult verifyDistinct(Operation *op, unsigned index, NamedAttribute attribute) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function)
+    return success();
+  for (unsigned before = index; before-- > 0;)
+    if (function.getArgAttr(before, attribute.getName()))
+      return success();
+  llvm::SmallPtrSet<Attribute, 16> names;
+  for (unsigned i = index; i < function.getNumArguments(); ++i)
+    if (Attribute name = function.getArgAttr(i, attribute.getName()); name && !names.insert(name).second)
+      return op->emitError() << "'" << attribute.getName().getValue() << "' expects distinct names, " << name
+                             << " is that of argument " << i << " and of one before it";
+  return success();
+}
+
+/// `tfm.source`: as many bytes as the parameter's elements take, of a file within the model's folder.
 static LogicalResult verifySource(Operation *op, RankedTensorType type, Attribute attribute) {
   auto source = dyn_cast<SourceAttr>(attribute);
   if (!source)
@@ -68,6 +86,13 @@ static LogicalResult verifySource(Operation *op, RankedTensorType type, Attribut
   if (source.getBytes() != static_cast<uint64_t>(bytes))
     return op->emitError() << "'tfm.source' has " << source.getBytes() << " bytes where " << type << " in "
                            << source.getType() << " takes " << bytes;
+  if (source.getOffset() > static_cast<uint64_t>(INT64_MAX) - source.getBytes())
+    return op->emitError() << "'tfm.source' expects a range that ends before byte 2^63, not offset "
+                           << source.getOffset();
+  StringRef file = source.getFile();
+  if (file.empty() || llvm::sys::path::is_absolute(file) ||
+      llvm::is_contained(llvm::make_range(llvm::sys::path::begin(file), llvm::sys::path::end(file)), ".."))
+    return op->emitError() << "'tfm.source' expects a path within the model's folder, not \"" << file << '"';
   return success();
 }
 
@@ -88,7 +113,8 @@ LogicalResult TfmDialect::verifyOperationAttribute(Operation *op, NamedAttribute
 LogicalResult TfmDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsigned index, NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
   if (name == kInputAttr || name == kParameterAttr || name == kAccumulatorAttr)
-    return verifyName(op, attribute);
+    return success(succeeded(verifyName(op, attribute)) &&
+                   (name == kAccumulatorAttr || succeeded(verifyDistinct(op, index, attribute))));
   if (name == kAliasesAttr)
     return verifyNames(op, attribute);
   if (name == kSeedAttr)

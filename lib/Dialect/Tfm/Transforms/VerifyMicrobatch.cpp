@@ -92,8 +92,7 @@ LogicalResult verifyArguments(func::FuncOp microbatch, llvm::StringMap<unsigned>
       return microbatch.emitError("expects argument ")
              << index << " to have one of " << quoted(roles) << ", not " << count;
     if (StringRef name = argumentName(microbatch, index, TfmDialect::kParameterAttr); !name.empty())
-      if (!parameters.try_emplace(name, index).second)
-        return microbatch.emitError("has two arguments for the parameter '") << name << "'";
+      parameters[name] = index; // names are distinct by the dialect's verifier
     if (StringRef name = argumentName(microbatch, index, TfmDialect::kAccumulatorAttr); !name.empty())
       if (!accumulators.try_emplace(name, index).second)
         return microbatch.emitError("has two accumulators for the parameter '") << name << "'";

@@ -90,3 +90,32 @@ func.func @source_index(%x: tensor<2xf32> {tfm.source = #tfm.source<file = "w", 
 
 // expected-error@+1 {{'tfm.output' expects a name, not 1}}
 func.func @output(%x: tensor<2xf32>) -> (tensor<2xf32> {tfm.output = 1 : i64}) { return %x : tensor<2xf32> }
+
+// -----
+
+// expected-error@+1 {{'tfm.parameter' expects distinct names, "w" is that of argument 2 and of one before it}}
+func.func @parameter_twice(%x: tensor<2xf32> {tfm.input = "w"}, %w: tensor<2xf32> {tfm.parameter = "w"}, %v: tensor<2xf32> {tfm.parameter = "w"}) { return }
+
+// -----
+
+// expected-error@+1 {{'tfm.input' expects distinct names, "x" is that of argument 1 and of one before it}}
+func.func @input_twice(%x: tensor<2xf32> {tfm.input = "x"}, %y: tensor<2xf32> {tfm.input = "x"}) { return }
+
+// -----
+
+func.func @source_at_the_end(%x: tensor<2xf32> {tfm.source = #tfm.source<file = "w", offset = 9223372036854775799, bytes = 8, type = f32, transposed = false, plus = 0.0>}) { return }
+
+// -----
+
+// expected-error@+1 {{'tfm.source' expects a range that ends before byte 2^63, not offset 9223372036854775800}}
+func.func @source_offset(%x: tensor<2xf32> {tfm.source = #tfm.source<file = "w", offset = 9223372036854775800, bytes = 8, type = f32, transposed = false, plus = 0.0>}) { return }
+
+// -----
+
+// expected-error@+1 {{'tfm.source' expects a path within the model's folder, not "data/../../w"}}
+func.func @source_outside(%x: tensor<2xf32> {tfm.source = #tfm.source<file = "data/../../w", offset = 0, bytes = 8, type = f32, transposed = false, plus = 0.0>}) { return }
+
+// -----
+
+// expected-error@+1 {{'tfm.source' expects a path within the model's folder, not "/etc/w"}}
+func.func @source_absolute(%x: tensor<2xf32> {tfm.source = #tfm.source<file = "/etc/w", offset = 0, bytes = 8, type = f32, transposed = false, plus = 0.0>}) { return }

@@ -110,7 +110,7 @@ func.func @microbatch(%x: tensor<2xf32>) attributes {tfm.microbatch} {
 
 // -----
 
-// expected-error@+1 {{has two arguments for the parameter 'w'}}
+// expected-error@+1 {{'tfm.parameter' expects distinct names, "w" is that of argument 1 and of one before it}}
 func.func @microbatch(%x: tensor<2xf32> {tfm.parameter = "w"}, %y: tensor<2xf32> {tfm.parameter = "w"}) attributes {tfm.microbatch} {
   return
 }
