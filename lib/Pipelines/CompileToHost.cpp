@@ -41,6 +41,7 @@ static std::vector<schedule::BodyCollective> collectivesOf(Operation *function) 
 LogicalResult Compilation::lower() {
   host::HostOptions hostOptions;
   hostOptions.cpu = options.hostCpu;
+  hostOptions.tpOverlap = plan.tpOverlap == "none" ? "none" : "bulk";
   if (failed(runPasses([&](OpPassManager &manager) {
         // The schedule has read the distributions; kernels see shapes only.
         manager.addPass(tfm::createTfmEraseDistributions());

@@ -4,7 +4,7 @@
 usage: layouts.py --drover PATH [--array pairwise|threeway|random] [--count N] [--seed N] [--models DIR,..] [--steps 2] [--jobs 1]
                   [--bf16] [--table FILE.md] [--results FILE.jsonl] [--shard K/N] [--list]
 
-A layout is a value of each parameter below (tp, cp, pp, dp, V, microbatches, run, schedule, zero, reduce-every, recompute, mask,
+A layout is a value of each parameter below (tp, its overlap, cp, pp, dp, V, microbatches, run, schedule, zero, reduce-every, recompute, mask,
 ignored label, model). `pairwise` and `threeway` are greedy covering arrays: each pair or triple of values that may occur together does.
 Losses, norms, step-1 gradients of every parameter and weights must lie within DESIGN's "Equality" of the one-rank run; with --bf16
 losses alone, within 0.2 %. Prints a line per layout and a summary; exit status 1 where one deviates, hangs or fails.
@@ -30,7 +30,7 @@ PARAMETERS = {
     "tp": [1, 2, 4], "cp": [1, 2, 4], "pp": [1, 2, 4], "dp": [1, 2, 4], "chunks": [1, 2],
     "microbatches": ["below", "equal", "above", "odd"], "run": ["default", "all", "between"],
     "schedule": ["default", "bfs", "zb-h1"], "zero": [0, 1, 2, 3], "reduce": ["step", "run"],
-    "recompute": ["none", "selective", "full"], "mask": ["model", "documents"], "ignore": [False, True], "model": [],
+    "overlap": ["none", "bulk", "ring"], "recompute": ["none", "selective", "full"], "mask": ["model", "documents"], "ignore": [False, True], "model": [],
 }
 
 
@@ -56,6 +56,8 @@ def is_allowed(layout):
     if get("schedule") in ("bfs", "zb-h1") and get("run", "default") != "default":
         return False
     if get("zero", 1) == 0 and get("reduce") == "run":
+        return False
+    if get("tp") == 1 and get("overlap", "none") != "none":
         return False
     return True
 
@@ -101,6 +103,8 @@ def compile_options(layout):
     m = microbatches(layout)
     options = [f"--{axis}={layout[axis]}" for axis in ("tp", "cp", "pp", "dp")]
     options += [f"--chunks={layout['chunks']}", f"--zero={layout['zero']}", f"--reduce-every={layout['reduce']}"]
+    if layout["tp"] > 1:
+        options.append(f"--tp-overlap={layout['overlap']}")
     if layout["schedule"] != "default":
         options.append(f"--schedule={layout['schedule']}")
     if layout["run"] == "all":
@@ -174,7 +178,7 @@ class Runner:
 
 def describe(layout):
     model = os.path.basename(layout["model"])
-    return (f"{model} tp{layout['tp']} cp{layout['cp']} pp{layout['pp']} dp{layout['dp']} V{layout['chunks']} M{microbatches(layout)}"
+    return (f"{model} tp{layout['tp']} {layout['overlap']} cp{layout['cp']} pp{layout['pp']} dp{layout['dp']} V{layout['chunks']} M{microbatches(layout)}"
             f" run={layout['run']} {layout['schedule']} zero{layout['zero']}/{layout['reduce']} recompute={layout['recompute']}"
             f" mask={layout['mask']}{' ignore' if layout['ignore'] else ''}")
 

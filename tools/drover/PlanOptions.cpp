@@ -47,7 +47,10 @@ PlanOptions::PlanOptions(cl::SubCommand &command)
       computeType("compute-dtype", cl::desc("f32 or bf16 (f32 on the host)"), cl::sub(command), cl::cat(category)),
       mask("mask", cl::desc("model, or documents to restrict it further (model)"), cl::sub(command), cl::cat(category)),
       optimizer("optimizer", cl::desc("adamw or sgd (adamw)"), cl::sub(command), cl::cat(category)),
-      tpOverlap("tp-overlap", cl::desc("none, bulk or ring (none)"), cl::sub(command), cl::cat(category)),
+      tpOverlap("tp-overlap",
+                cl::desc("beside collectives of tensor parallelism: none; bulk: a matmul that does not depend on it; "
+                         "ring: today as bulk (none)"),
+                cl::sub(command), cl::cat(category)),
       freeze("freeze", cl::desc("parameters whose name matches are not trained"), cl::value_desc("REGEX"),
              cl::sub(command), cl::cat(category)),
       attention("attention", cl::desc("generated, cudnn or auto (auto)"), cl::sub(command), cl::cat(category)) {}

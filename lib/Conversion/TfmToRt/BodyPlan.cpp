@@ -51,6 +51,8 @@ LogicalResult BodyPlan::run() {
     schedule();
     hoist();
     advanceCollectives();
+    if (overlaps)
+      overlapMatmuls();
     placeWaits();
     if (failed(buildPrograms()) || failed(assignSlots(again)))
       return failure();

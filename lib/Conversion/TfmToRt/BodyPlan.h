@@ -11,6 +11,7 @@
 
 #include "RowProgram.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace drover::lower {
@@ -46,7 +47,8 @@ struct ReadBy {
 
 class BodyPlan {
 public:
-  explicit BodyPlan(mlir::func::FuncOp func) : func(func) {}
+  /// `overlaps`: collectives of tensor parallelism are under way while a matmul runs; else they are waited for at once.
+  BodyPlan(mlir::func::FuncOp func, bool overlaps) : func(func), overlaps(overlaps) {}
 
   /// Plans the body; it may insert copies before the return.
   llvm::LogicalResult run();
@@ -72,6 +74,10 @@ private:
   void schedule();
   void hoist();
   void advanceCollectives();
+  void overlapMatmuls();
+  bool isWaitedForAtOnce(const Unit &unit) const;
+  size_t firstReader(const Unit &unit);
+  llvm::BitVector unitsBehind(size_t index);
   void placeWaits();
   std::optional<llvm::SmallVector<std::pair<mlir::OpOperand *, size_t>>> computedOperands(size_t index);
   bool shareAnOperand(const Unit &a, const Unit &b);
@@ -89,6 +95,7 @@ private:
   bool mayOverwrite(const Unit &unit, mlir::Value value, mlir::Value old) const;
   Unit *unitOf(mlir::Operation *op);
 
+  bool overlaps;
   llvm::MapVector<mlir::Value, tfm::AccumulateOp> sinks;
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> added;    // addition -> matmul
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> absorbed; // op without a unit -> the op that stands for it

@@ -86,8 +86,7 @@ bool lower::isCollective(Operation *op) {
   return isa<shard::AllGatherOp, shard::AllReduceOp, shard::ReduceScatterOp>(op);
 }
 
-/// The group that differs in these axes alone.
-static std::optional<rt::Communicator> communicatorOf(const Axes &axes) {
+std::optional<rt::Communicator> lower::communicatorOf(const Axes &axes) {
   auto is = [&](ArrayRef<rt::Axis> names) {
     return llvm::equal(axes, names, [](const auto &axis, rt::Axis name) { return axis.first == name; });
   };
@@ -102,7 +101,7 @@ static std::optional<rt::Communicator> communicatorOf(const Axes &axes) {
   return std::nullopt;
 }
 
-static int64_t countRanks(const Axes &axes) {
+int64_t lower::countRanks(const Axes &axes) {
   int64_t ranks = 1;
   for (auto [axis, size] : axes)
     ranks *= size;

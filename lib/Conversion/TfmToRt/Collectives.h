@@ -16,6 +16,9 @@ using Axes = llvm::SmallVector<std::pair<rt::Axis, int64_t>, 2>;
 llvm::FailureOr<Axes> axesOf(mlir::Operation *op, mlir::ArrayAttr names);
 /// The axes of a shard op; a diagnostic where `tfm.grid` and the grid do not agree.
 llvm::FailureOr<Axes> shardAxes(mlir::Operation *op);
+/// The group that differs in these axes alone.
+std::optional<rt::Communicator> communicatorOf(const Axes &axes);
+int64_t countRanks(const Axes &axes);
 /// The rank's index over axes.
 mlir::Value linearIndex(mlir::ImplicitLocOpBuilder &b, mlir::Value call, const Axes &axes);
 

@@ -106,8 +106,8 @@ static LogicalResult readConstants(func::FuncOp func) {
 namespace {
 class BodyLowering {
 public:
-  BodyLowering(ModuleOp module, func::FuncOp func, unsigned lanes)
-      : module(module), func(func), plan(func), lanes(lanes) {}
+  BodyLowering(ModuleOp module, func::FuncOp func, unsigned lanes, bool overlaps)
+      : module(module), func(func), plan(func, overlaps), lanes(lanes) {}
   LogicalResult run();
 
 private:
@@ -276,6 +276,10 @@ struct ConvertTfmToRt : drover::impl::ConvertTfmToRtBase<ConvertTfmToRt> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (tpOverlap != "none" && tpOverlap != "bulk") {
+      module.emitError("tp-overlap is none or bulk, not '") << tpOverlap << "'";
+      return signalPassFailure();
+    }
     SmallVector<func::FuncOp> bodies;
     for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (func->hasAttr(kMicrobatchAttr))
@@ -284,7 +288,7 @@ struct ConvertTfmToRt : drover::impl::ConvertTfmToRtBase<ConvertTfmToRt> {
         bodies.push_back(func);
     }
     for (func::FuncOp func : bodies) {
-      if (failed(BodyLowering(module, func, lanes).run()))
+      if (failed(BodyLowering(module, func, lanes, tpOverlap == "bulk").run()))
         return signalPassFailure();
       ++numBodies;
     }

@@ -21,6 +21,7 @@ void host::buildHostLoweringPipeline(OpPassManager &manager, const HostOptions &
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(options, error);
   ConvertTfmToRtOptions rtOptions;
   rtOptions.lanes = machine ? vectorBits(*machine) / 16 : 8; // emitObject reports an unknown CPU
+  rtOptions.tpOverlap = options.tpOverlap;
   manager.addPass(createConvertTfmToRt(rtOptions));
   manager.addNestedPass<func::FuncOp>(createCSEPass());
   manager.addNestedPass<func::FuncOp>(createLoopInvariantCodeMotionPass());

@@ -1,4 +1,4 @@
-// RUN: %drover-opt %s --convert-tfm-to-rt | FileCheck %s
+// RUN: %drover-opt %s --convert-tfm-to-rt=tp-overlap=bulk | FileCheck %s
 
 // The gathers start as early as their operands allow, in their order, and are waited for where they are read; the
 // product of %q needs neither. What is gathered is a descriptor's [outer, local, inner].

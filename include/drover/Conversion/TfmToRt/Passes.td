@@ -14,7 +14,9 @@ def ConvertTfmToRt : Pass<"convert-tfm-to-rt", "mlir::ModuleOp"> {
     Does not check: that ids and labels lie within the sizes they index.
   }];
   let options = [
-    Option<"lanes", "lanes", "unsigned", "16", "elements of a vector in kernels">
+    Option<"lanes", "lanes", "unsigned", "16", "elements of a vector in kernels">,
+    Option<"tpOverlap", "tp-overlap", "std::string", "\"none\"",
+           "what runs beside a collective of tensor parallelism: none, or bulk: a matmul that does not depend on it">
   ];
   let statistics = [
     Statistic<"numBodies", "bodies", "bodies converted">,

@@ -15,6 +15,8 @@ namespace drover::host {
 struct HostOptions {
   /// The CPU to compile for, as clang's -march names it; empty for this machine's.
   std::string cpu;
+  /// What runs beside a collective of tensor parallelism (convert-tfm-to-rt): none or bulk.
+  std::string tpOverlap = "none";
 };
 
 /// From bodies on tensors (docs/body-abi.md) to the LLVM dialect, in the phases of docs/host-lowering.md.
