@@ -7,6 +7,7 @@
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include <cmath>
 
@@ -145,6 +146,22 @@ arith::SelectOp nanGuardOf(Value probabilities) {
   return compare && compare.getLhs() == probabilities ? guard : arith::SelectOp();
 }
 
+/// The maximum over the last dimension of a constant mask that allows a key in every row.
+bool hasKeyInEveryRow(ReduceOp reduce) {
+  DenseFPElementsAttr values;
+  if (!matchPattern(reduce.getInput(), m_Constant(&values)) ||
+      reduce.getAxes() != ArrayRef<int64_t>{values.getType().getRank() - 1})
+    return false;
+  int64_t length = values.getType().getShape().back(), index = 0;
+  bool allowed = false;
+  for (const APFloat &value : values.getValues<APFloat>()) {
+    allowed |= !(value.isInfinity() && value.isNegative());
+    if (++index % length == 0 && !std::exchange(allowed, false))
+      return false;
+  }
+  return true;
+}
+
 /// The guard `max(row of the added mask) == -inf ? 0 : p` of the function body of ONNX's Attention: a row whose keys
 /// are all masked gives zero, as tfm.attention has it.
 arith::SelectOp maskedRowGuardOf(Value probabilities, const Scores &scores) {
@@ -160,7 +177,11 @@ arith::SelectOp maskedRowGuardOf(Value probabilities, const Scores &scores) {
   if (!compare || compare.getPredicate() != arith::CmpFPredicate::OEQ || splatValue(compare.getRhs()) != -INFINITY)
     return {};
   auto reduce = compare.getLhs().getDefiningOp<ReduceOp>();
-  if (!reduce || reduce.getKind() != ReduceKind::Max || reduce.getInput() != mask.root || !reduce.getKeep() ||
+  if (!reduce || reduce.getKind() != ReduceKind::Max)
+    return {};
+  if (hasKeyInEveryRow(reduce))
+    return guard;
+  if (reduce.getInput() != mask.root || !reduce.getKeep() ||
       reduce.getAxes() != ArrayRef<int64_t>{cast<RankedTensorType>(mask.root.getType()).getRank() - 1})
     return {};
   // The rows of the mask and those of the scores meet in the same way in both.
