@@ -52,7 +52,8 @@ void printDevice(std::ostream &os, const Device &device) {
   printRates(os, device);
   os << "  launch: " << printQuantity(device.launchSeconds, Quantity::Seconds)
      << "\n  spread: " << number(device.spread) << "\n  eager_traffic: " << number(device.eagerTraffic)
-     << "\n  ring_hidden: " << number(device.ringHidden) << "\n  contention: " << number(device.contention) << "\n";
+     << "\n  ring_hidden: " << number(device.ringHidden) << "\n  contention: " << number(device.contention)
+     << "\n  clock_boost: " << number(device.clockBoost) << "\n";
 }
 
 void printLevel(std::ostream &os, const Level &level) {

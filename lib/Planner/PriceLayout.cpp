@@ -44,7 +44,7 @@ private:
   double besideSeconds(const Work &work, size_t place, const Collective &what) const;
   double matmul(const Matmul &what) const {
     Precision format = what.fp8 && device.peakOf(Precision::FP8) > 0 ? Precision::FP8 : precision;
-    return matmulSeconds(device, format, what.m, what.n, what.k);
+    return matmulSeconds(device, format, what.m, what.n, what.k) / (software.boosted ? 1 + device.clockBoost : 1);
   }
   void priceChunks(LayoutCosts &costs) const;
   void priceTransfers(LayoutCosts &costs) const;

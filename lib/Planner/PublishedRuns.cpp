@@ -96,7 +96,7 @@ void readPlan(RowReader &row, schedule::Plan &plan) {
     plan.zero = row.has("fsdp_or_zero", "dist-opt") || row.has("fsdp_or_zero", "ZeRO-1") ? 1 : 0;
 }
 
-void readSoftware(RowReader &row, const cost::ModelShape &shape, const schedule::Plan &plan, Software &software) {
+void readSoftware(RowReader &row, const schedule::Plan &plan, Software &software) {
   std::string attention = row.text("attention");
   software.attention = attention.rfind("fused", 0) == 0 ? "flash3" : attention;
   software.sequenceParallel = row.yes("sequence_parallel");
@@ -107,6 +107,7 @@ void readSoftware(RowReader &row, const cost::ModelShape &shape, const schedule:
   software.fineBuckets = true;
   software.fusedElementwise = row.text("elementwise") != "eager";
   software.fp8 = row.text("precision") == "fp8";
+  software.boosted = row.has("notes", "vboost on");
   software.nvls = !row.has("notes", "NVLS off");
   software.gradientBytes = row.count("gradient_bytes", 4);
   if (size_t at = row.text("fsdp_or_zero").find("group="); at != std::string::npos)
@@ -125,7 +126,6 @@ void readSoftware(RowReader &row, const cost::ModelShape &shape, const schedule:
     software.recompute = torch ? cost::Recompute::HalfMatmuls : cost::Recompute::Selective;
   else
     row.fail("recompute '" + recompute + "': expected none, selective or full");
-  (void)shape;
 }
 
 double readSeconds(RowReader &row, const PublishedRun &run) {
@@ -204,7 +204,7 @@ Result<PublishedRun> planner::readRun(const TableRow &fields) {
   readPlan(row, run.layout.plan);
   if (row.getFault())
     return *row.getFault();
-  readSoftware(row, run.shape, run.layout.plan, run.software);
+  readSoftware(row, run.layout.plan, run.software);
   // Megatron-LM, Megatron-DeepSpeed and torchtitan number DP inside PP; Llama 3's paper PP inside DP.
   run.layout.order = {cluster::Axis::TP, cluster::Axis::CP, cluster::Axis::DP, cluster::Axis::PP};
   if (row.starts("source", "Llama 3 paper"))

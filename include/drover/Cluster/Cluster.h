@@ -57,7 +57,9 @@ struct Device {
   double spread = 0;        // standard deviation of the speed of single devices, a fraction
   double eagerTraffic = 1;  // of memory-bound passes in an eager framework, over that of one kernel an operator
   double ringHidden = 1;    // of a collective in pieces beside a matmul, the part that does not show
-  double contention = 0;    // seconds that compute loses by a second of communication beside it
+  double clockBoost =
+      0; // what matmuls gain where power is moved from memory and links to SMs (nvidia-smi boost-slider)
+  double contention = 0; // seconds that compute loses by a second of communication beside it
 
   double peakOf(Precision precision) const { return peak[static_cast<size_t>(precision)]; }
   const MatmulRates &matmulOf(Precision precision) const { return matmul[static_cast<size_t>(precision)]; }

@@ -27,6 +27,7 @@ struct Software {
   bool fusedElementwise = true;
   bool fp8 = false;
   bool nvls = true;
+  bool boosted = false;      // clocks: the device's clockBoost
   int64_t gradientBytes = 4; // of an element, accumulated and exchanged
   int64_t shardRanks = 0;    // ranks that the optimizer's state is spread over, where not all of CP x DP; 0: all
   std::optional<cost::Recompute> recompute; // in place of the plan's

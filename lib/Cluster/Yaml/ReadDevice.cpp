@@ -92,7 +92,7 @@ Device cluster::readDevice(FileErrors &errors, const YamlNode &node) {
   Device result;
   MapReader device(errors, node, "the device",
                    {"name", "kind", "peak", "memory", "sms", "power", "matmul", "attention", "launch", "spread",
-                    "eager_traffic", "ring_hidden", "contention"});
+                    "eager_traffic", "ring_hidden", "contention", "clock_boost"});
   if (errors.any())
     return result;
   device.readText("name", result.name);
@@ -113,5 +113,6 @@ Device cluster::readDevice(FileErrors &errors, const YamlNode &node) {
   device.readQuantity("eager_traffic", result.eagerTraffic, Quantity::Number, {0.5, 10}, false);
   device.readQuantity("ring_hidden", result.ringHidden, Quantity::Number, {0, 1}, false);
   device.readQuantity("contention", result.contention, Quantity::Number, {0, 1}, false);
+  device.readQuantity("clock_boost", result.clockBoost, Quantity::Number, {0, 1}, false);
   return result;
 }

@@ -32,7 +32,7 @@ TEST(ReadClusterErrors, keys) {
   expectFaults({
       {"  sms: 64\n", "  sm: 64\n",
        "10:3: error: unknown key 'sm' of the device: expected one of name, kind, peak, memory, sms, power, matmul, "
-       "attention, launch, spread, eager_traffic, ring_hidden, contention"},
+       "attention, launch, spread, eager_traffic, ring_hidden, contention, clock_boost"},
       {"gpus: 32\n", "gpus: 32\nspeed: 3\n",
        "5:1: error: unknown key 'speed' of a cluster file: expected one of name, published_as, gpus, device, levels, "
        "storage, failures"},

@@ -1,0 +1,135 @@
+//===- ProjectionTest.cpp -------------------------------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Planner/Projection.h"
+#include "drover/Planner/PublishedRuns.h"
+#include "gtest/gtest.h"
+
+using namespace drover;
+using namespace drover::planner;
+
+namespace {
+cluster::Cluster smallCluster() {
+  cluster::Cluster cluster;
+  cluster.name = "small";
+  cluster::Device &device = cluster.device;
+  device.name = "device";
+  device.peak = {1e13, 1e15, 1e15, 2e15};
+  device.memoryBandwidth = 3e12;
+  device.sms = 128;
+  device.spread = 0.01;
+  device.contention = 0.1;
+  device.launchSeconds = 4e-6;
+  device.attention = {{"flash2", 0.4, 0.7, 400, 1.3, 64}, {"unfused", 0.2, 0.9, 0, 1, 16}};
+  cluster::Level server, across;
+  server.name = "server", server.members = 8, server.bandwidth = 450e9, server.latency = 1e-6;
+  across.name = "cluster", across.members = 64, across.bandwidth = 50e9, across.latency = 3e-6;
+  cluster.levels = {server, across};
+  return cluster;
+}
+
+cost::ModelShape smallModel() {
+  cost::ModelShape shape;
+  shape.layers = 32, shape.hidden = 4096, shape.heads = 32, shape.kvHeads = 8, shape.headSize = 128;
+  shape.ffnHidden = 14336, shape.vocabulary = 128256, shape.gated = true;
+  return shape;
+}
+
+Layout layoutOf(int64_t tp, int64_t cp, int64_t pp, int64_t dp, int64_t batch) {
+  Layout layout;
+  layout.plan.tp = tp, layout.plan.cp = cp, layout.plan.pp = pp, layout.plan.dp = dp;
+  layout.plan.microbatch = 1, layout.plan.sequenceLength = 4096, layout.plan.globalBatches = {batch};
+  return layout;
+}
+
+TEST(Projection, partsAddUpToTheStep) {
+  cluster::Cluster cluster = smallCluster();
+  for (Layout layout : {layoutOf(1, 1, 1, 8, 64), layoutOf(4, 2, 4, 2, 32), layoutOf(8, 1, 8, 4, 64)})
+    for (int64_t zero : {0, 1, 2, 3})
+      for (bool fine : {false, true}) {
+        layout.plan.zero = zero;
+        Software software;
+        software.fineBuckets = fine;
+        schedule::Result<Projection> projection = project(smallModel(), cluster, layout, software);
+        ASSERT_TRUE(projection) << projection.error();
+        EXPECT_NEAR(projection->breakdown.total(), projection->stepSeconds, 1e-9 * projection->stepSeconds);
+        for (auto [name, seconds] : partsOf(projection->breakdown))
+          EXPECT_GE(seconds, -1e-9) << name;
+        EXPECT_LT(projection->mfu(), 1);
+        EXPECT_GE(projection->hfu(), 0.99 * projection->mfu());
+      }
+}
+
+TEST(Projection, recomputeShowsInHardwareFlopsOnly) {
+  Layout layout = layoutOf(1, 1, 1, 8, 64);
+  schedule::Result<Projection> none = project(smallModel(), smallCluster(), layout);
+  layout.plan.recompute = "full";
+  schedule::Result<Projection> full = project(smallModel(), smallCluster(), layout);
+  ASSERT_TRUE(none && full);
+  EXPECT_DOUBLE_EQ(none->causalFlops, full->causalFlops);
+  EXPECT_NEAR(none->hardwareFlops / none->causalFlops, 1, 1e-9);
+  EXPECT_GT(full->hardwareFlops, 1.2 * none->hardwareFlops);
+  EXPECT_GT(full->stepSeconds, 1.15 * none->stepSeconds);
+}
+
+TEST(Projection, errors) {
+  cost::ModelShape shape = smallModel();
+  shape.kvHeads = 5;
+  EXPECT_EQ(project(shape, smallCluster(), layoutOf(1, 1, 1, 8, 64)).error(),
+            "the model's kv heads (5) do not divide its heads (32)");
+  shape.kvHeads = 0;
+  EXPECT_EQ(project(shape, smallCluster(), layoutOf(1, 1, 1, 8, 64)).error(),
+            "the model's number of kv heads is 0: expected a positive one");
+  Software software;
+  software.attention = "triton";
+  EXPECT_EQ(project(smallModel(), smallCluster(), layoutOf(1, 1, 1, 8, 64), software).error(),
+            "the device 'device' lists no rates for the attention kernel 'triton'");
+  Layout layout = layoutOf(1, 1, 1, 8, 64);
+  layout.plan.sequenceLength = 0;
+  EXPECT_EQ(project(smallModel(), smallCluster(), layout).error(),
+            "a projection needs the microbatch, the sequence length and the global batch");
+}
+
+TEST(Projection, embeddingAndHeadCountAsALayerWhereThatIsEven) {
+  schedule::Plan plan;
+  plan.pp = 16, plan.chunks = 8;
+  cost::ModelShape shape = smallModel();
+  shape.layers = 126;
+  std::vector<int64_t> layers = layersOfChunks(shape, plan);
+  EXPECT_EQ(layers.size(), 128u);
+  EXPECT_EQ(layers.front(), 0);
+  EXPECT_EQ(layers[1], 1);
+  EXPECT_EQ(layers.back(), 0);
+}
+
+const char *const kRow =
+    "id,layers,hidden,heads,kv_heads,ffn_hidden,gated_mlp,vocab,seq_len,global_batch_seqs,micro_batch,gpus,gpu_type,tp,"
+    "precision,step_time_s,source,notes\n";
+
+TEST(PublishedRuns, readsARow) {
+  auto table = parseTable(std::string(kRow) +
+                          "a,32,4096,32,8,14336,y,128256,8192,128.0,1,8,G,2,bf16,12.5,\"org/repo x @ 1\",\"a, b\"\n");
+  ASSERT_TRUE(table) << table.error();
+  schedule::Result<PublishedRun> run = readRun(table->front());
+  ASSERT_TRUE(run) << run.error();
+  EXPECT_EQ(run->layout.plan.dp, 4);
+  EXPECT_EQ(run->stepSeconds, 12.5);
+  EXPECT_EQ(originOf(run->source), "org/repo");
+  EXPECT_EQ(originOf("arXiv 2205.05198 Table 5"), "arXiv 2205.05198");
+}
+
+TEST(PublishedRuns, errors) {
+  auto faultOf = [](const std::string &line) { return readRun(parseTable(std::string(kRow) + line)->front()).error(); };
+  EXPECT_EQ(faultOf("a,x,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,12.5,s,"),
+            "column layers is 'x': expected a number");
+  EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,9,G,2,bf16,12.5,s,"),
+            "9 GPUs are not a multiple of TP x CP x PP (2)");
+  EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,int8,12.5,s,"),
+            "precision 'int8': expected bf16, fp16 or fp8");
+  EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,,s,"), "no step time and no TFLOP/s");
+  EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,1,s,LoRA"), "frozen weights (LoRA)");
+  EXPECT_EQ(parseTable("id,a\n1\n").error(), "row 1 has 1 fields: expected 2");
+  EXPECT_EQ(parseTable("id,a\n1,\"x\n").error(), "a quoted field does not end");
+}
+} // namespace
