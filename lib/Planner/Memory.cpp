@@ -331,18 +331,25 @@ std::vector<StageMemory> planner::memoryOf(const cost::ModelShape &shape, const 
   return memory;
 }
 
-double planner::leastMemoryOf(const cost::ModelShape &shape, const schedule::Plan &plan) {
+double planner::leastMemoryOf(const cost::ModelShape &shape, const schedule::Plan &plan,
+                              const std::vector<int64_t> &groups) {
   ChunkShape chunks = chunkShapeOf(shape, plan);
   TensorSizes sizes(shape, plan);
   std::vector<StageMemory> memory = lastingMemory(plan, chunks);
   double most = 0;
   size_t last = chunks.layers.size() - 1;
-  // One microbatch of every chunk of a stage is in flight at the least: interleaved and breadth-first run all chunks
-  // forward before the first backward of the first one; of one chunk, the first stage has min(PP, M).
   for (size_t stage = 0; stage < memory.size(); ++stage) {
     double bytes = memory[stage].total();
-    for (size_t c = stage; c <= last; c += memory.size())
-      bytes += sizes.chunkStash(chunks.layers[c], c == 0, c == last);
+    // The first forwards of a rank run its chunks one after the other, each for the microbatches of a group.
+    int64_t left =
+        schedule::expectedPeakInFlight(plan.schedule(), plan.pp, plan.chunks, groups, static_cast<int64_t>(stage));
+    for (size_t group = 0; group < groups.size() && left > 0; ++group)
+      for (size_t c = stage; c <= last && left > 0; c += memory.size()) {
+        int64_t forwards = std::min(left, groups[group]);
+        left -= forwards;
+        bytes += static_cast<double>(forwards) *
+                 (sizes.chunkStash(chunks.layers[c], c == 0, c == last) + (c == last ? sizes.logits() : 0));
+      }
     most = std::max(most, bytes);
   }
   return most;

@@ -67,24 +67,27 @@ Result<Projection> planner::project(const cost::ModelShape &shape, const cluster
   Result<LayoutCosts> priced = priceLayout(shape, cluster, layout, software);
   if (!priced)
     return schedule::Error{priced.error()};
-  LayoutCosts &costs = *priced;
-  const schedule::Plan &plan = layout.plan;
-  Result<ReplayProgram> program = ReplayProgram::build(replayedPlan(layout, software), costs.microbatches, costs.shape);
+  Result<ReplayProgram> program =
+      ReplayProgram::build(replayedPlan(layout, software), priced->microbatches, priced->shape);
   if (!program)
     return schedule::Error{program.error()};
+  return project(shape, cluster, layout.plan, *priced, *program);
+}
 
+Projection planner::project(const cost::ModelShape &shape, const cluster::Cluster &cluster, const schedule::Plan &plan,
+                            const LayoutCosts &costs, const ReplayProgram &program) {
   // Three replays tell apart what waits for order, for messages and for DP.
   ReplayTimes times;
   ReplayCosts free = costs.replay;
   free.transfers.clear();
   free.gathers.clear();
   free.reductions.clear();
-  replay(*program, free, times);
+  replay(program, free, times);
   double alone = times.makespan;
   free.transfers = costs.replay.transfers;
-  replay(*program, free, times);
+  replay(program, free, times);
   double withMessages = times.makespan;
-  replay(*program, costs.replay, times);
+  replay(program, costs.replay, times);
   double makespan = times.makespan;
 
   int64_t busiest = 0;

@@ -54,7 +54,7 @@ Result<StepProgram> Builder::run() {
   if (!result)
     return Error{result.error()};
   cut = std::move(*result);
-  step.grid = {plan.tp, plan.cp, plan.pp, plan.dp, program.kv, {"tp", "cp", "pp", "dp"}};
+  step.grid = {plan.tp, plan.cp, plan.pp, plan.dp, program.kv, plan.order};
   describe();
   layOutTensors();
   layOutBuckets(program, cut, step);

@@ -107,6 +107,10 @@ std::optional<Error> drover::schedule::checkPlan(const Plan &plan) {
       inner > kMostRanks || outer > kMostRanks || inner * outer > kMostRanks)
     return Error{"tp " + quote(plan.tp) + ", cp " + quote(plan.cp) + ", pp " + quote(plan.pp) + " and dp " +
                  quote(plan.dp) + " are more than " + quote(kMostRanks) + " ranks"};
+  for (const char *axis : {"tp", "cp", "pp", "dp"})
+    if (std::find(plan.order.begin(), plan.order.end(), axis) == plan.order.end())
+      return Error{"order is " + plan.order[0] + "," + plan.order[1] + "," + plan.order[2] + "," + plan.order[3] +
+                   ": expected tp, cp, pp and dp, innermost first"};
   bool oneChunk =
       plan.schedule() == ScheduleKind::OneForwardOneBackward || plan.schedule() == ScheduleKind::ZeroBubbleH1;
   if (oneChunk && plan.chunks != 1)

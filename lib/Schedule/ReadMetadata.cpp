@@ -82,6 +82,7 @@ public:
 
   Plan plan(const Json &json);
   Grid grid(const Json &json);
+  std::array<std::string, 4> order(const Json &json);
   Communicator communicator(const Json &json);
   GridAxis axis(const Json &json, const char *key);
   std::vector<DimCut> cut(const Json &json);
@@ -141,7 +142,20 @@ Plan Reader::plan(const Json &json) {
   readText("tp_overlap", plan.tpOverlap);
   readText("freeze", plan.freeze);
   readText("attention", plan.attention);
+  if (json.contains("order"))
+    plan.order = order(json);
   return plan;
+}
+
+std::array<std::string, 4> Reader::order(const Json &json) {
+  std::array<std::string, 4> order;
+  const Json &names = array(json, "order");
+  if (names.size() != order.size())
+    fail("field 'order' has not four axes");
+  else
+    for (size_t i = 0; i < order.size(); ++i)
+      order[i] = names[i].is_string() ? names[i].get<std::string>() : "";
+  return order;
 }
 
 Grid Reader::grid(const Json &json) {
@@ -152,12 +166,9 @@ Grid Reader::grid(const Json &json) {
   grid.dp = integer(json, "dp");
   if (json.contains("kv"))
     grid.kv = integer(json, "kv");
-  const Json &order = array(json, "order");
-  if (order.size() != grid.order.size() || grid.tp < 1 || grid.cp < 1 || grid.pp < 1 || grid.dp < 1)
-    fail("a grid has not four axes of 1 or more ranks in an order");
-  else
-    for (size_t i = 0; i < grid.order.size(); ++i)
-      grid.order[i] = order[i].is_string() ? order[i].get<std::string>() : "";
+  grid.order = order(json);
+  if (grid.tp < 1 || grid.cp < 1 || grid.pp < 1 || grid.dp < 1)
+    fail("a grid has not four axes of 1 or more ranks");
   return grid;
 }
 
@@ -401,7 +412,8 @@ Batch Reader::batch(const Json &json) {
 
 /// A field that is misspelled would be an option that is not followed.
 static std::string findUnknownField(const Json &plan) {
-  const Json known = Json::parse(serializePlan(Plan()));
+  Json known = Json::parse(serializePlan(Plan()));
+  known["hash"] = ""; // names the plan; what is read is what counts
   for (const auto &[name, value] : plan.items())
     if (!known.contains(name)) {
       std::string accepted;

@@ -217,7 +217,8 @@ Json planJson(const Plan &plan) {
           {"optimizer", plan.optimizer},
           {"tp_overlap", plan.tpOverlap},
           {"freeze", plan.freeze},
-          {"attention", plan.attention}};
+          {"attention", plan.attention},
+          {"order", plan.order}};
 }
 } // namespace
 

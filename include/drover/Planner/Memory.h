@@ -44,9 +44,9 @@ ChunkShape chunkShapeOf(const cost::ModelShape &shape, const schedule::Plan &pla
 std::vector<StageMemory> memoryOf(const cost::ModelShape &shape, const schedule::Plan &plan,
                                   const ReplayProgram &program);
 
-/// What every such plan needs at the least on its fullest stage, without its order: what lasts, and the stash of the
-/// fewest microbatches that can be in flight.
-double leastMemoryOf(const cost::ModelShape &shape, const schedule::Plan &plan);
+/// A lower bound of the fullest stage's peak without the order: what lasts, and the stash of the forwards that every
+/// stage runs before its first backward.
+double leastMemoryOf(const cost::ModelShape &shape, const schedule::Plan &plan, const std::vector<int64_t> &groups);
 
 } // namespace drover::planner
 

@@ -98,6 +98,10 @@ schedule::Result<LayoutCosts> priceLayout(const cost::ModelShape &shape, const c
 schedule::Result<Projection> project(const cost::ModelShape &shape, const cluster::Cluster &cluster,
                                      const Layout &layout, const Software &software = {});
 
+/// The same of a layout that is priced and whose replay program is built.
+Projection project(const cost::ModelShape &shape, const cluster::Cluster &cluster, const schedule::Plan &plan,
+                   const LayoutCosts &costs, const ReplayProgram &program);
+
 /// Layers of each chunk of a plan: as it says, else as even as possible; where embedding and head count as a layer
 /// each makes even what is not, the first and last chunk have one fewer.
 std::vector<int64_t> layersOfChunks(const cost::ModelShape &shape, const schedule::Plan &plan);

@@ -7,6 +7,7 @@
 
 #include "drover/Schedule/PipelineOrder.h"
 #include "drover/Schedule/Types.h"
+#include <array>
 #include <vector>
 
 namespace drover::schedule {
@@ -31,6 +32,7 @@ struct Plan {
   std::string tpOverlap = "none";
   std::string freeze; // regular expression over parameter names
   std::string attention = "auto";
+  std::array<std::string, 4> order = {"tp", "cp", "pp", "dp"}; // of rank numbers, innermost axis first
 
   ScheduleKind schedule() const {
     return kind ? *kind : chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneForwardOneBackward;

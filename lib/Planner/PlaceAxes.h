@@ -1,0 +1,22 @@
+//===- PlaceAxes.h - parts of the search ------------------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_LIB_PLANNER_PLACEAXES_H
+#define DROVER_LIB_PLANNER_PLACEAXES_H
+
+#include "Space.h"
+#include "drover/Planner/Search.h"
+
+namespace drover::planner {
+
+/// The order of the axes that a grid's traffic asks for.
+cluster::AxisOrder placeAxes(const Problem &problem, const schedule::Plan &plan);
+
+/// Why a problem has no answer: the constraint that keeps everything out, or the memory that is missing for `nearest`.
+Infeasibility explainInfeasible(const Problem &problem, const Space &space,
+                                const std::optional<schedule::Plan> &nearest, double overflowBytes);
+
+} // namespace drover::planner
+
+#endif // DROVER_LIB_PLANNER_PLACEAXES_H

@@ -1,0 +1,334 @@
+//===- Search.cpp - the best layouts --------------------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Planner/Search.h"
+#include "PlaceAxes.h"
+#include "Space.h"
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <tuple>
+
+using namespace drover;
+using namespace drover::planner;
+using schedule::Error;
+using schedule::Plan;
+using schedule::Result;
+
+namespace {
+
+/// Seconds of one microbatch in the bodies of a grid.
+struct UnitSeconds {
+  std::array<double, 2> layer{}, embed{}, head{}; // forward, backward
+  double slowest = 0;
+};
+
+class Solver {
+public:
+  Solver(const Problem &problem, const Progress &progress) : problem(problem), progress(progress), space(problem) {}
+
+  Result<Solution> run(bool useBounds);
+
+private:
+  std::optional<Error> boundGroups();
+  Result<UnitSeconds> unitsOf(const Plan &plan, const cluster::AxisOrder &order);
+  double boundOf(const Plan &plan, const UnitSeconds &units) const;
+  double refinedBound(const Plan &plan, const LayoutCosts &costs) const;
+  const cluster::AxisOrder &orderOf(const Plan &plan);
+  std::optional<Error> visit(const Plan &plan);
+  Result<std::shared_ptr<const ReplayProgram>> programOf(const Plan &plan, int64_t microbatches);
+  void keep(RankedPlan ranked);
+  void noteOverflow(const Plan &plan, double bytes);
+  double worst() const {
+    return static_cast<int64_t>(solution.plans.size()) < problem.top ? std::numeric_limits<double>::infinity()
+                                                                     : solution.plans.back().projection.stepSeconds;
+  }
+  double usable() const { return problem.cluster.device.usableBytes - problem.cluster.device.contextBytes; }
+
+  const Problem &problem;
+  const Progress &progress;
+  Space space;
+  bool useBounds = true;
+  std::vector<LayoutGroup> groups;
+  Solution solution;
+  std::map<std::array<int64_t, 4>, cluster::AxisOrder> orders;
+  std::map<std::tuple<std::array<int64_t, 5>, cluster::AxisOrder, std::string, std::string>, UnitSeconds> units;
+  std::map<std::vector<int64_t>, std::shared_ptr<const ReplayProgram>> programs;
+  // The layout that comes nearest to fitting.
+  double leastOverflow = std::numeric_limits<double>::infinity();
+  std::optional<Plan> nearest;
+};
+
+const cluster::AxisOrder &Solver::orderOf(const Plan &plan) {
+  std::array<int64_t, 4> key = {plan.tp, plan.cp, plan.pp, plan.dp};
+  auto known = orders.find(key);
+  if (known == orders.end())
+    known = orders.emplace(key, problem.order ? *problem.order : placeAxes(problem, plan)).first;
+  return known->second;
+}
+
+/// TP and CP lie innermost in the usual order, whatever else the grid has; in other orders all of it counts.
+Result<UnitSeconds> Solver::unitsOf(const Plan &plan, const cluster::AxisOrder &order) {
+  bool usual = order == cluster::kDefaultOrder;
+  std::array<int64_t, 5> sizes = {plan.tp, plan.cp, usual ? 0 : plan.pp, usual ? 0 : plan.dp, plan.microbatch};
+  auto key = std::make_tuple(sizes, order, plan.recompute, plan.tpOverlap);
+  if (auto known = units.find(key); known != units.end())
+    return known->second;
+  Layout layout{plan, order};
+  layout.plan.chunks = 1;
+  layout.plan.run = {};
+  layout.plan.kind = std::nullopt;
+  layout.plan.layersPerChunk.assign(static_cast<size_t>(plan.pp), 0);
+  layout.plan.layersPerChunk.front() = problem.model.layers;
+  layout.plan.globalBatches = {plan.microbatch * plan.dp * plan.pp};
+  Result<LayoutCosts> costs = priceLayout(problem.model, problem.cluster, layout, problem.software);
+  if (!costs)
+    return Error{costs.error()};
+  UnitSeconds unit;
+  for (size_t phase = 0; phase < 2; ++phase) {
+    unit.layer[phase] = costs->chunks.front()[phase].total() / static_cast<double>(problem.model.layers);
+    // Where one chunk is both ends, all of it counts as the head's.
+    unit.embed[phase] = plan.pp > 1 ? costs->ends.front()[phase] : 0;
+    unit.head[phase] = costs->ends.back()[phase];
+  }
+  unit.slowest = costs->slowest;
+  return units.emplace(key, unit).first->second;
+}
+
+/// No stage starts before its first microbatch came through the stages before it, nor do these end before its last
+/// gradient came back: whatever the schedule, messages free. A split backward hands on its first part.
+double Solver::boundOf(const Plan &plan, const UnitSeconds &unit) const {
+  auto microbatches = static_cast<double>(problem.globalBatch / (plan.microbatch * plan.dp));
+  size_t chunks = plan.layersPerChunk.size(), stages = static_cast<size_t>(plan.pp);
+  std::vector<double> work(stages, 0), fill(stages, 0);
+  const std::vector<schedule::ScheduleKind> &kinds = problem.choices.schedules;
+  bool handsOnEarly = std::find(kinds.begin(), kinds.end(), schedule::ScheduleKind::ZeroBubbleH1) != kinds.end();
+  double before = 0;
+  for (size_t c = 0; c < chunks; ++c) {
+    double forward = unit.layer[0] * static_cast<double>(plan.layersPerChunk[c]);
+    double backward = unit.layer[1] * static_cast<double>(plan.layersPerChunk[c]);
+    if (c == 0)
+      forward += unit.embed[0], backward += unit.embed[1];
+    if (c + 1 == chunks)
+      forward += unit.head[0], backward += unit.head[1];
+    work[c % stages] += forward + backward;
+    if (c < stages) {
+      fill[c] = before;
+      before += forward + (handsOnEarly ? 0 : backward);
+    }
+  }
+  double bound = 0;
+  for (size_t s = 0; s < stages; ++s)
+    bound = std::max(bound, fill[s] + microbatches * work[s]);
+  return bound * (1 + unit.slowest);
+}
+
+/// The same with the exchange that nothing can hide: the gather of a stage's first chunk and the reduction behind its
+/// last backward; and the messages on the way.
+double Solver::refinedBound(const Plan &plan, const LayoutCosts &costs) const {
+  auto microbatches = static_cast<double>(costs.microbatches);
+  size_t stages = static_cast<size_t>(plan.pp);
+  double bound = 0, before = 0;
+  for (size_t s = 0; s < stages; ++s) {
+    double work = 0;
+    for (size_t c = s; c < costs.replay.phases.size(); c += stages)
+      work += costs.replay.phases[c][0] + costs.replay.phases[c][1] + costs.replay.phases[c][2];
+    double total = before + microbatches * work;
+    if (s == 0 && !costs.replay.gathers.empty())
+      total += costs.replay.gathers[0] + costs.replay.reductions[0];
+    bound = std::max(bound, total);
+    before += costs.replay.phases[s][0] + costs.replay.phases[s][1];
+    if (!costs.replay.transfers.empty() && s + 1 < stages)
+      before += costs.replay.transfers[s][0] + costs.replay.transfers[s + 1][1];
+  }
+  return costs.stepSeconds(bound);
+}
+
+std::optional<Error> Solver::boundGroups() {
+  std::optional<Error> error;
+  space.forEachGroup([&](const Plan &plan) {
+    if (error)
+      return;
+    Result<UnitSeconds> unit = unitsOf(plan, orderOf(plan));
+    if (!unit)
+      error = Error{unit.error()};
+    else
+      groups.push_back({plan, boundOf(plan, *unit), groups.size()});
+  });
+  std::sort(groups.begin(), groups.end(), [](const LayoutGroup &a, const LayoutGroup &b) {
+    return std::make_pair(a.bound, a.index) < std::make_pair(b.bound, b.index);
+  });
+  return error;
+}
+
+/// Programs depend on the order and on what is exchanged when, not on seconds.
+Result<std::shared_ptr<const ReplayProgram>> Solver::programOf(const Plan &plan, int64_t microbatches) {
+  Result<std::vector<int64_t>> split = schedule::groupsOf(plan, microbatches);
+  if (!split)
+    return Error{split.error()};
+  bool sharded = plan.zero > 0 && plan.cp * plan.dp > 1;
+  std::vector<int64_t> key = {plan.pp, plan.chunks,      static_cast<int64_t>(plan.schedule()), sharded ? plan.zero : 0,
+                              plan.tp, plan.cp * plan.dp};
+  key.insert(key.end(), split->begin(), split->end());
+  key.insert(key.end(), plan.layersPerChunk.begin(), plan.layersPerChunk.end());
+  std::shared_ptr<const ReplayProgram> &program = programs[key];
+  if (!program) {
+    Result<ReplayProgram> built = ReplayProgram::build(plan, microbatches, chunkShapeOf(problem.model, plan));
+    if (!built)
+      return Error{built.error()};
+    program = std::make_shared<const ReplayProgram>(std::move(*built));
+  }
+  return program;
+}
+
+void Solver::noteOverflow(const Plan &plan, double bytes) {
+  if (bytes - usable() < leastOverflow) {
+    leastOverflow = bytes - usable();
+    nearest = plan;
+  }
+}
+
+void Solver::keep(RankedPlan ranked) {
+  auto place = std::upper_bound(
+      solution.plans.begin(), solution.plans.end(), ranked,
+      [](const RankedPlan &a, const RankedPlan &b) { return a.projection.stepSeconds < b.projection.stepSeconds; });
+  solution.plans.insert(place, std::move(ranked));
+  if (static_cast<int64_t>(solution.plans.size()) > problem.top)
+    solution.plans.pop_back();
+}
+
+std::optional<Error> Solver::visit(const Plan &plan) {
+  int64_t microbatches = problem.globalBatch / (plan.microbatch * plan.dp);
+  if (useBounds) {
+    Result<std::vector<int64_t>> split = schedule::groupsOf(plan, microbatches);
+    if (double bytes = leastMemoryOf(problem.model, plan, *split); bytes > usable()) {
+      noteOverflow(plan, bytes);
+      return std::nullopt;
+    }
+  }
+  Layout layout{plan, orderOf(plan)};
+  Result<LayoutCosts> costs = priceLayout(problem.model, problem.cluster, layout, problem.software);
+  ++solution.priced;
+  if (!costs)
+    return Error{costs.error()};
+  if (useBounds && refinedBound(plan, *costs) >= worst())
+    return std::nullopt;
+  Result<std::shared_ptr<const ReplayProgram>> program = programOf(plan, microbatches);
+  if (!program)
+    return Error{program.error()};
+  RankedPlan ranked;
+  ranked.layout = std::move(layout);
+  ranked.projection = project(problem.model, problem.cluster, plan, *costs, **program);
+  ++solution.replayed;
+  if (ranked.projection.stepSeconds >= worst())
+    return std::nullopt;
+  ranked.memory = memoryOf(problem.model, plan, **program);
+  ranked.fits = fitsOn(problem.cluster.device, ranked.memory);
+  if (!ranked.fits)
+    noteOverflow(plan, ranked.peakBytes());
+  else
+    keep(std::move(ranked));
+  return std::nullopt;
+}
+
+Result<Solution> Solver::run(bool bounded) {
+  useBounds = bounded;
+  if (std::optional<Error> error = boundGroups())
+    return *error;
+  solution.limits = space.describeLimits();
+  size_t done = 0;
+  for (; done < groups.size(); ++done) {
+    if (useBounds && groups[done].bound >= worst())
+      break;
+    if (progress && done % 256 == 0)
+      progress(static_cast<int64_t>(done), static_cast<int64_t>(groups.size()),
+               solution.plans.empty() ? 0 : solution.plans.front().projection.stepSeconds);
+    for (const Plan &plan : space.expand(groups[done].plan)) {
+      ++solution.searched;
+      if (std::optional<Error> error = visit(plan))
+        return *error;
+    }
+  }
+  for (; done < groups.size(); ++done)
+    solution.searched += space.countLayouts(groups[done].plan);
+  if (!solution.plans.empty()) {
+    solution.provenSeconds = solution.plans.back().projection.stepSeconds;
+    return std::move(solution);
+  }
+  // A layout that is given in full is answered whether it fits or not.
+  if (solution.searched == 1 && nearest) {
+    Result<RankedPlan> only = evaluate(problem, {*nearest, orderOf(*nearest)});
+    if (!only)
+      return Error{only.error()};
+    solution.plans.push_back(std::move(*only));
+    solution.provenSeconds = solution.plans.front().projection.stepSeconds;
+  }
+  solution.infeasible = explainInfeasible(problem, space, nearest, leastOverflow);
+  return std::move(solution);
+}
+
+} // namespace
+
+double RankedPlan::peakBytes() const {
+  double most = 0;
+  for (const StageMemory &stage : memory)
+    most = std::max(most, stage.total());
+  return most;
+}
+
+bool planner::fitsOn(const cluster::Device &device, const std::vector<StageMemory> &memory) {
+  return std::all_of(memory.begin(), memory.end(), [&](const StageMemory &stage) {
+    return stage.total() + device.contextBytes <= device.usableBytes;
+  });
+}
+
+Result<RankedPlan> planner::evaluate(const Problem &problem, const Layout &layout) {
+  Result<LayoutCosts> costs = priceLayout(problem.model, problem.cluster, layout, problem.software);
+  if (!costs)
+    return Error{costs.error()};
+  Result<ReplayProgram> program =
+      ReplayProgram::build(layout.plan, costs->microbatches, chunkShapeOf(problem.model, layout.plan));
+  if (!program)
+    return Error{program.error()};
+  RankedPlan ranked;
+  ranked.layout = layout;
+  ranked.projection = project(problem.model, problem.cluster, layout.plan, *costs, *program);
+  ranked.memory = memoryOf(problem.model, layout.plan, *program);
+  ranked.fits = fitsOn(problem.cluster.device, ranked.memory);
+  return ranked;
+}
+
+Result<Solution> planner::solve(const Problem &problem, const Progress &progress) {
+  return Solver(problem, progress).run(/*bounded=*/true);
+}
+
+Result<Solution> planner::solveByEnumeration(const Problem &problem) {
+  return Solver(problem, {}).run(/*bounded=*/false);
+}
+
+std::optional<Error> planner::verify(const Problem &problem, const Solution &solution) {
+  double before = 0;
+  for (const RankedPlan &plan : solution.plans) {
+    if (std::optional<Error> error = schedule::checkPlan(plan.layout.plan))
+      return error;
+    Result<RankedPlan> again = evaluate(problem, plan.layout);
+    if (!again)
+      return Error{again.error()};
+    auto differs = [](double a, double b) { return std::abs(a - b) > 1e-9 * std::abs(b); };
+    double seconds = plan.projection.stepSeconds;
+    if (differs(seconds, again->projection.stepSeconds))
+      return Error{"a plan's step takes " + std::to_string(again->projection.stepSeconds) + " s, not " +
+                   std::to_string(seconds)};
+    if (differs(plan.projection.breakdown.total(), seconds))
+      return Error{"the parts of a step add up to " + std::to_string(plan.projection.breakdown.total()) + " s, not " +
+                   std::to_string(seconds)};
+    if (differs(plan.peakBytes(), again->peakBytes()) || plan.fits != again->fits)
+      return Error{"a plan's peak is " + std::to_string(again->peakBytes()) + " bytes, not " +
+                   std::to_string(plan.peakBytes())};
+    if (seconds < before)
+      return Error{"plans are not ranked by the time of a step"};
+    before = seconds;
+  }
+  return std::nullopt;
+}
