@@ -74,7 +74,8 @@ Result<int64_t> drover::schedule::countMicrobatches(const Plan &plan, int64_t gl
 }
 
 Result<std::vector<int64_t>> drover::schedule::groupsOf(const Plan &plan, int64_t microbatches) {
-  if (plan.schedule() == ScheduleKind::BreadthFirst)
+  // With zb-h1 weight gradients of one run would come behind input gradients of the next; one chunk has one run.
+  if (plan.schedule() == ScheduleKind::BreadthFirst || plan.schedule() == ScheduleKind::ZeroBubbleH1)
     return std::vector<int64_t>{microbatches};
   if (plan.run.size() <= 1) {
     int64_t run = plan.run.empty() ? plan.pp : plan.run.front();

@@ -19,6 +19,7 @@ namespace {
 /// What is known of a bucket's gradients while a list runs.
 struct BucketState {
   int64_t contributions = 0; // since the last reduction
+  uint8_t phases = 0;        // bit p: phase p is among them
   int64_t reduced = 0;
   bool isNormed = false, isUpdated = false;
 };
@@ -208,15 +209,18 @@ void StageReplay::contribute(uint64_t i, const std::vector<int32_t> &accumulator
     Content sums{Content::Accumulator, static_cast<uint32_t>(bucket), 0};
     int64_t place = placeOf(b, Space::Accumulator, action), bytes = accumulatorBytes(b);
     bool isOwn = bucket == step.chunks[action.chunk].bucket;
-    bool begins = buckets[b].contributions == 0;
+    // Each phase has parameters of its own in the bucket of a chunk: it is the first to write these.
+    bool isEmpty = buckets[b].contributions == 0;
+    bool begins = isOwn ? !(buckets[b].phases >> action.phase & 1) : isEmpty;
     if (isOwn && isFirst && !begins)
       faults.report(faults.describe(index, i), " overwrites ", describe(sums));
     if (begins && !isFirst)
       faults.report(faults.describe(index, i), " adds to ", describe(sums), ", which hold nothing yet");
-    if (!begins)
+    if (!isEmpty)
       arena.read(i, place, bytes, sums);
     arena.write(i, place, bytes, sums);
     ++buckets[b].contributions;
+    buckets[b].phases |= static_cast<uint8_t>(1u << action.phase);
   }
 }
 
@@ -276,6 +280,7 @@ void StageReplay::reduce(uint64_t i) {
   arena.write(i, place, bytes, gradient);
   state.reduced += state.contributions;
   state.contributions = 0;
+  state.phases = 0;
 }
 
 /// All contributions must be in what the norm reads, and reduced where there is somebody to reduce with.
