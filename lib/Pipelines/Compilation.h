@@ -31,6 +31,7 @@ private:
   mlir::LogicalResult computeDtype();
   mlir::LogicalResult outline();
   mlir::LogicalResult differentiate();
+  mlir::LogicalResult splitBackward();
   mlir::LogicalResult updateBodies();
   mlir::LogicalResult partition();
   mlir::LogicalResult schedule();

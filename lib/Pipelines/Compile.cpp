@@ -39,6 +39,8 @@ constexpr PhaseInfo kPhases[] = {
     {"outline", "structurally equal layers become one body", false},
     // Body by body: its size follows distinct layers, not layers.
     {"differentiate", "derive the backward of each body and what is stashed", true},
+    // Before the partition, so that each part has collectives of its own and none is cut apart.
+    {"split-backward", "split backwards into input and weight parts where the schedule runs these apart", true},
     {"update-bodies", "add the bodies of the optimizer, the norm and the cast", true},
     // After differentiation, so that no collective is ever differentiated.
     {"partition", "cut bodies over tp, cp and dp, insert the collectives and prove them", false},
@@ -71,10 +73,10 @@ StringRef lastPhase(Emit emit) {
 llvm::ArrayRef<PhaseInfo> compilePhases() { return kPhases; }
 
 LogicalResult (Compilation::*const Compilation::kPhaseMethods[])() = {
-    &Compilation::importPhase,  &Compilation::bindInputs,   &Compilation::raise,    &Compilation::specialize,
-    &Compilation::attachLoss,   &Compilation::computeDtype, &Compilation::outline,  &Compilation::differentiate,
-    &Compilation::updateBodies, &Compilation::partition,    &Compilation::schedule, &Compilation::lower,
-    &Compilation::object,       &Compilation::link};
+    &Compilation::importPhase,   &Compilation::bindInputs,   &Compilation::raise,     &Compilation::specialize,
+    &Compilation::attachLoss,    &Compilation::computeDtype, &Compilation::outline,   &Compilation::differentiate,
+    &Compilation::splitBackward, &Compilation::updateBodies, &Compilation::partition, &Compilation::schedule,
+    &Compilation::lower,         &Compilation::object,       &Compilation::link};
 
 LogicalResult Compilation::run() {
   static_assert(std::size(kPhases) == std::size(kPhaseMethods), "one method a phase");
@@ -259,16 +261,31 @@ LogicalResult Compilation::outline() {
   return runPasses([&](OpPassManager &manager) { manager.addPass(tfm::createTfmOutline()); });
 }
 
+/// The items of --rebuild.
+static SmallVector<std::string> rebuildOf(const schedule::Plan &plan) {
+  SmallVector<StringRef> items;
+  StringRef(plan.rebuild).split(items, ',');
+  return llvm::map_to_vector(items, [](StringRef item) { return item.str(); });
+}
+
 LogicalResult Compilation::differentiate() {
   tfm::TfmDifferentiateOptions options;
   options.recompute = plan.recompute;
-  SmallVector<StringRef> rebuild;
-  StringRef(plan.rebuild).split(rebuild, ',');
-  for (StringRef item : rebuild)
-    options.rebuild.push_back(item.str());
+  options.rebuild = rebuildOf(plan);
   options.freeze = plan.freeze;
   return runPasses([&](OpPassManager &manager) {
     manager.addPass(tfm::createTfmDifferentiate(options));
+    manager.addPass(tfm::createTfmVerifyMicrobatch());
+  });
+}
+
+LogicalResult Compilation::splitBackward() {
+  if (plan.schedule() != schedule::ScheduleKind::ZeroBubbleH1)
+    return success();
+  tfm::TfmSplitBackwardOptions options;
+  options.rebuild = rebuildOf(plan);
+  return runPasses([&](OpPassManager &manager) {
+    manager.addPass(tfm::createTfmSplitBackward(options));
     manager.addPass(tfm::createTfmVerifyMicrobatch());
   });
 }

@@ -290,8 +290,9 @@ LogicalResult Extractor::addCall(func::CallOp call) {
     return call.emitOpError("calls a body that is not there");
   schedule::Call entry;
   entry.body = bodyIndex(body);
-  entry.backward =
-      body->getAttrOfType<StringAttr>(tfm::TfmDialect::kBodyAttr) == StringAttr::get(module.getContext(), "backward");
+  auto phase = body->getAttrOfType<StringAttr>(tfm::TfmDialect::kBodyAttr);
+  entry.weightGradient = phase && phase == tfm::TfmDialect::kWeightGradientPhase;
+  entry.backward = entry.weightGradient || (phase && phase == tfm::TfmDialect::kBackwardPhase);
   if (auto layer = call->getAttrOfType<IntegerAttr>(tfm::TfmDialect::kLayerAttr))
     entry.layer = static_cast<int32_t>(layer.getInt());
   for (Value operand : call.getOperands())

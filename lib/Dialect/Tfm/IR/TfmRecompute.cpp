@@ -11,6 +11,8 @@ using namespace drover::tfm;
 RecomputeClass LinearOp::getRecomputeClass() { return RecomputeClass::Contraction; }
 RecomputeClass MatmulOp::getRecomputeClass() { return RecomputeClass::Contraction; }
 RecomputeClass AttentionOp::getRecomputeClass() { return RecomputeClass::Attention; }
+RecomputeClass LinearWeightGradOp::getRecomputeClass() { return RecomputeClass::Contraction; }
+RecomputeClass AttentionGradOp::getRecomputeClass() { return RecomputeClass::Attention; }
 RecomputeClass LogitsMaxOp::getRecomputeClass() { return RecomputeClass::Reduction; }
 RecomputeClass LogitsSumOp::getRecomputeClass() { return RecomputeClass::Reduction; }
 RecomputeClass CrossEntropyOp::getRecomputeClass() { return RecomputeClass::Reduction; }

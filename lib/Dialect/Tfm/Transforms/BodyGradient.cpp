@@ -122,7 +122,7 @@ void BodyDifferentiator::cloneIntoBackward() {
   result.backward =
       func::FuncOp::create(builder, loc, (body.getName() + "_backward").str(), builder.getFunctionType({}, {}));
   result.backward.setPrivate();
-  result.backward->setAttr(TfmDialect::kBodyAttr, builder.getStringAttr("backward"));
+  result.backward->setAttr(TfmDialect::kBodyAttr, builder.getStringAttr(TfmDialect::kBackwardPhase));
   block = result.backward.addEntryBlock();
   for (BlockArgument argument : body.getArguments()) {
     Value clone = addArgument(argument.getType(), {BodyGradient::Operand::ForwardOperand, argument.getArgNumber()});

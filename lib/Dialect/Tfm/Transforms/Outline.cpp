@@ -63,7 +63,7 @@ func::FuncOp Outline::makeBody(const BodyShape &shape, StringRef name, Location 
   auto type = builder.getFunctionType(ValueRange(shape.operands).getTypes(), ValueRange(shape.results).getTypes());
   auto body = func::FuncOp::create(builder, loc, name, type);
   body.setPrivate();
-  body->setAttr(TfmDialect::kBodyAttr, builder.getStringAttr("forward"));
+  body->setAttr(TfmDialect::kBodyAttr, builder.getStringAttr(TfmDialect::kForwardPhase));
   Block *block = body.addEntryBlock();
   IRMapping mapping;
   mapping.map(shape.operands, block->getArguments());

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "StashSelection.h"
-#include <queue>
+#include "FlowNetwork.h"
 
 using namespace mlir;
 using namespace drover::tfm;
@@ -37,104 +37,11 @@ FailureOr<RecomputePolicy> drover::tfm::parsePolicy(Operation *op, StringRef mod
   return policy;
 }
 
-namespace {
+bool drover::tfm::isView(Operation *op) {
+  return recomputeClassOf(op) == RecomputeClass::Movement && op->getNumOperands() == 1;
+}
 
-/// Maximum flow by Dinic's algorithm (Soviet Math. Doklady 11, 1970).
-class FlowNetwork {
-public:
-  static constexpr int64_t kUnbounded = int64_t(1) << 60;
-
-  unsigned addNode() {
-    edgesOf.emplace_back();
-    return edgesOf.size() - 1;
-  }
-  void addEdge(unsigned from, unsigned to, int64_t capacity) {
-    edgesOf[from].push_back(edges.size());
-    edges.push_back({to, capacity});
-    edgesOf[to].push_back(edges.size());
-    edges.push_back({from, 0});
-  }
-  void saturate(unsigned source, unsigned sink) {
-    while (computeLevels(source, sink)) {
-      next.assign(edgesOf.size(), 0);
-      while (push(source, sink, kUnbounded))
-        ;
-    }
-  }
-  /// The nodes from which the residual network reaches `sink`: the sink's side of the cut nearest to it.
-  std::vector<bool> sinkSide(unsigned sink) const {
-    std::vector<bool> reached(edgesOf.size());
-    std::vector<unsigned> worklist{sink};
-    reached[sink] = true;
-    while (!worklist.empty()) {
-      unsigned node = worklist.back();
-      worklist.pop_back();
-      for (unsigned edge : edgesOf[node]) {
-        unsigned other = edges[edge].to;
-        if (edges[edge ^ 1].capacity > 0 && !reached[other]) {
-          reached[other] = true;
-          worklist.push_back(other);
-        }
-      }
-    }
-    return reached;
-  }
-
-private:
-  struct Edge {
-    unsigned to;
-    int64_t capacity;
-  };
-
-  bool computeLevels(unsigned source, unsigned sink) {
-    level.assign(edgesOf.size(), -1);
-    level[source] = 0;
-    std::queue<unsigned> worklist({source});
-    while (!worklist.empty()) {
-      unsigned node = worklist.front();
-      worklist.pop();
-      for (unsigned edge : edgesOf[node])
-        if (edges[edge].capacity > 0 && level[edges[edge].to] < 0) {
-          level[edges[edge].to] = level[node] + 1;
-          worklist.push(edges[edge].to);
-        }
-    }
-    return level[sink] >= 0;
-  }
-
-  int64_t push(unsigned node, unsigned sink, int64_t limit) {
-    if (node == sink)
-      return limit;
-    for (unsigned &index = next[node]; index < edgesOf[node].size(); ++index) {
-      unsigned edge = edgesOf[node][index];
-      if (edges[edge].capacity <= 0 || level[edges[edge].to] != level[node] + 1)
-        continue;
-      if (int64_t pushed = push(edges[edge].to, sink, std::min(limit, edges[edge].capacity))) {
-        edges[edge].capacity -= pushed;
-        edges[edge ^ 1].capacity += pushed;
-        return pushed;
-      }
-    }
-    return 0;
-  }
-
-  std::vector<Edge> edges; // an edge and its reverse are neighbours
-  std::vector<std::vector<unsigned>> edgesOf;
-  std::vector<int> level;
-  std::vector<unsigned> next;
-};
-
-/// Another look at one tensor: a slice of a packed projection, a reshape. It can be had from the tensor at any time,
-/// and keeping it instead would be a copy.
-bool isView(Operation *op) { return recomputeClassOf(op) == RecomputeClass::Movement && op->getNumOperands() == 1; }
-
-/// What the policy says of one operation's results.
-struct Treatment {
-  bool rebuildable; ///< may run again
-  bool stashable;   ///< may be kept
-};
-
-Treatment treatmentOf(Operation *op, const RecomputePolicy &policy) {
+Treatment drover::tfm::treatmentOf(Operation *op, const RecomputePolicy &policy) {
   if (policy.mode == RecomputeMode::Full)
     return {true, false};
   if (isView(op))
@@ -153,6 +60,8 @@ Treatment treatmentOf(Operation *op, const RecomputePolicy &policy) {
     return policy.rebuilt.count(kind) ? Treatment{true, false} : Treatment{false, true};
   }
 }
+
+namespace {
 
 /// Knows what is never worth a stash: what follows from inputs alone or from parameters alone (masks,
 /// positions, transposed weights), and views of arguments.

@@ -29,6 +29,17 @@ struct RecomputePolicy {
 llvm::FailureOr<RecomputePolicy> parsePolicy(mlir::Operation *op, llvm::StringRef mode,
                                              llvm::ArrayRef<std::string> rebuild);
 
+/// Another look at one tensor: a slice of a packed projection, a reshape. It can be had from the tensor at any time,
+/// and keeping it instead would be a copy.
+bool isView(mlir::Operation *op);
+
+/// What the policy says of one operation's results.
+struct Treatment {
+  bool rebuildable; ///< may run again
+  bool stashable;   ///< may be kept
+};
+Treatment treatmentOf(mlir::Operation *op, const RecomputePolicy &policy);
+
 /// The values of a straight-line `body` to stash so that its backward can have `needed`: a minimum cut in
 /// bytes between what exists (arguments; results of what may not run twice) and what is needed. Inputs and
 /// parameters are free, a boundary costs its bytes: it would live as long as a stash. Among equal cuts the

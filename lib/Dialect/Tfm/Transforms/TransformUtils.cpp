@@ -27,6 +27,11 @@ func::FuncOp drover::tfm::lookupFunction(ModuleOp module, StringRef name) {
   return function;
 }
 
+StringRef drover::tfm::bodyPhase(func::FuncOp body) {
+  auto phase = body->getAttrOfType<StringAttr>(TfmDialect::kBodyAttr);
+  return phase ? phase.getValue() : StringRef();
+}
+
 bool drover::tfm::isFloatTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && isa<FloatType>(tensor.getElementType());

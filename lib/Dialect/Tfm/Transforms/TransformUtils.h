@@ -18,6 +18,9 @@ std::string quoted(llvm::ArrayRef<llvm::StringRef> names);
 /// The function `name` with one block; an error on the module where there is none.
 mlir::func::FuncOp lookupFunction(mlir::ModuleOp module, llvm::StringRef name);
 
+/// The phase of a body, empty for what is none.
+llvm::StringRef bodyPhase(mlir::func::FuncOp body);
+
 /// True for a tensor of floating-point numbers.
 bool isFloatTensor(mlir::Type type);
 

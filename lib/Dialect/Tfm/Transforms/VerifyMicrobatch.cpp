@@ -13,12 +13,10 @@ namespace drover::tfm {
 
 namespace {
 
-constexpr StringRef kPhases[] = {"forward", "backward", "update", "norm"};
-
-StringRef phaseOf(func::FuncOp body) {
-  auto phase = body->getAttrOfType<StringAttr>(TfmDialect::kBodyAttr);
-  return phase ? phase.getValue() : StringRef();
-}
+/// Those of a microbatch, in the order of its calls, then those of flat bodies.
+constexpr StringRef kPhases[] = {TfmDialect::kForwardPhase, TfmDialect::kBackwardPhase,
+                                 TfmDialect::kWeightGradientPhase, TfmDialect::kUpdatePhase, TfmDialect::kNormPhase};
+constexpr size_t kCalledPhases = 3;
 
 /// The argument in whose memory a result lives.
 std::optional<int64_t> inplaceArgument(func::FuncOp body, unsigned result) {
@@ -58,13 +56,13 @@ LogicalResult verifyAccumulate(func::FuncOp body, AccumulateOp accumulate) {
 }
 
 LogicalResult verifyBody(func::FuncOp body) {
-  StringRef phase = phaseOf(body);
+  StringRef phase = bodyPhase(body);
   if (!llvm::is_contained(kPhases, phase))
     return body.emitError("expects '") << TfmDialect::kBodyAttr << "' to be one of " << quoted(kPhases) << ", not '"
                                        << phase << "'";
   if (!body.getBody().hasOneBlock() || !body.isPrivate())
     return body.emitError("expects a body to be a private function of one block");
-  bool isFlat = phase == "update" || phase == "norm";
+  bool isFlat = phase == TfmDialect::kUpdatePhase || phase == TfmDialect::kNormPhase;
   auto verifyType = [&](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     return tensor && (tensor.hasStaticShape() || (isFlat && tensor.getRank() == 1));
@@ -78,6 +76,11 @@ LogicalResult verifyBody(func::FuncOp body) {
     if (auto accumulate = dyn_cast<AccumulateOp>(op); accumulate && failed(verifyAccumulate(body, accumulate)))
       return failure();
   }
+  if (phase == TfmDialect::kWeightGradientPhase)
+    for (unsigned result = 0; result < body.getNumResults(); ++result)
+      if (!inplaceArgument(body, result))
+        return body.emitError("expects every result of a weight gradient to be an accumulator in place, not result ")
+               << result;
   return verifyInplace(body);
 }
 
@@ -187,16 +190,16 @@ private:
     llvm::StringMap<unsigned> accumulators;
     if (failed(verifyArguments(microbatch, accumulators)))
       return failure();
-    bool inBackward = false;
+    size_t last = 0;
     for (Operation &op : microbatch.getBody().front().without_terminator()) {
       auto call = dyn_cast<func::CallOp>(op);
       auto body = call ? symbols.lookup<func::FuncOp>(call.getCallee()) : nullptr;
-      StringRef phase = body ? phaseOf(body) : StringRef();
-      if (phase != "forward" && phase != "backward")
-        return op.emitOpError("is not the call of a forward or backward body");
-      if (inBackward && phase == "forward")
-        return op.emitOpError("calls a forward body after a backward one");
-      inBackward |= phase == "backward";
+      size_t phase = llvm::find(kPhases, body ? bodyPhase(body) : StringRef()) - std::begin(kPhases);
+      if (phase >= kCalledPhases)
+        return op.emitOpError("is not the call of a forward, backward or weight_gradient body");
+      if (phase < last)
+        return op.emitOpError("calls a ") << kPhases[phase] << " body after a " << kPhases[last] << " one";
+      last = phase;
       if (failed(verifyCall(call, body)))
         return failure();
     }

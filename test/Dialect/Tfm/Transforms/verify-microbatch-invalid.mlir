@@ -7,7 +7,7 @@ func.func @microbatch() {
 
 // -----
 
-// expected-error@+1 {{expects 'tfm.body' to be one of 'forward', 'backward', 'update', 'norm', not 'sideways'}}
+// expected-error@+1 {{expects 'tfm.body' to be one of 'forward', 'backward', 'weight_gradient', 'update', 'norm', not 'sideways'}}
 func.func private @f() attributes {tfm.body = "sideways"} {
   return
 }
@@ -139,7 +139,7 @@ func.func @microbatch(%w: tensor<2xbf16> {tfm.parameter = "w"}, %x: tensor<2xbf1
 // -----
 
 func.func @microbatch(%x: tensor<2xf32> {tfm.input = "x"}) attributes {tfm.microbatch} {
-  // expected-error@+1 {{is not the call of a forward or backward body}}
+  // expected-error@+1 {{is not the call of a forward, backward or weight_gradient body}}
   %0 = math.tanh %x : tensor<2xf32>
   return
 }
@@ -156,6 +156,32 @@ func.func @microbatch() attributes {tfm.microbatch} {
   call @b() : () -> ()
   // expected-error@+1 {{calls a forward body after a backward one}}
   call @f() : () -> ()
+  return
+}
+
+// -----
+
+func.func private @b() attributes {tfm.body = "backward"} {
+  return
+}
+func.func private @w() attributes {tfm.body = "weight_gradient"} {
+  return
+}
+func.func @microbatch() attributes {tfm.microbatch} {
+  call @w() : () -> ()
+  // expected-error@+1 {{calls a backward body after a weight_gradient one}}
+  call @b() : () -> ()
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expects every result of a weight gradient to be an accumulator in place, not result 1}}
+func.func private @w(%a: tensor<2xf32>, %b: tensor<2xf32>) -> (tensor<2xf32> {tfm.inplace = 0 : i64}, tensor<2xf32>) attributes {tfm.body = "weight_gradient"} {
+  %0 = tfm.accumulate %a, %b : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %0, %b : tensor<2xf32>, tensor<2xf32>
+}
+func.func @microbatch() attributes {tfm.microbatch} {
   return
 }
 

@@ -167,6 +167,35 @@ TEST(Partition, RecomputeModes) {
   }
 }
 
+// Each part of a backward has collectives of its own; together they are the whole one.
+TEST(Partition, SplitBackwards) {
+  for (const char *computeType : {"f32", "bf16"})
+    for (const char *recompute : {"none", "selective", "full"}) {
+      StepOptions options;
+      options.split = true;
+      options.recompute = recompute;
+      options.computeType = computeType;
+      ModelShape shape;
+      shape.kvHeads = 1;
+      shape.width = 13;
+      checkAll(shape, options);
+      shape.heads = shape.kvHeads = 4;
+      shape.vocabulary = 17;
+      shape.layerNorm = shape.bias = shape.tied = shape.fusedQkv = shape.positionTable = true;
+      shape.activation = ModelShape::Activation::Gelu;
+      checkAll(shape, options);
+    }
+  StepOptions options;
+  options.split = options.documents = options.ignoredLabels = true;
+  ModelShape shape;
+  shape.layers = 1;
+  shape.parallel = shape.qkNorm = shape.fusedGateUp = shape.fusedQkv = true;
+  shape.heads = 6;
+  shape.kvHeads = 2;
+  checkAll(shape, options);
+  check(shape, {2, 2, 2}, options);
+}
+
 // In exact arithmetic the casts do nothing: that the partition is right and well-typed where activations are narrow.
 TEST(Partition, ReducedPrecision) {
   for (int64_t kvHeads : {1, 2, 4}) {

@@ -53,6 +53,8 @@ OwningOpRef<ModuleOp> trainingStep(const ModelShape &shape, const StepOptions &o
   manager.addPass(tfm::createTfmOutline());
   if (!options.forward)
     manager.addPass(tfm::createTfmDifferentiate(differentiate));
+  if (options.split)
+    manager.addPass(tfm::createTfmSplitBackward());
   manager.addPass(tfm::createTfmVerifyMicrobatch());
   EXPECT_TRUE(succeeded(manager.run(*module)));
   return module;

@@ -18,6 +18,7 @@ struct Layout {
 struct StepOptions {
   std::string recompute = "none", computeType = "f32";
   bool documents = false, ignoredLabels = false;
+  bool split = false;   ///< backwards in input and weight parts
   bool forward = false; ///< logits instead of a training step
 };
 

@@ -183,6 +183,40 @@ TEST_P(OfModel, EveryRecomputeModeGivesTheSameGradients) {
     }
 }
 
+TEST_P(OfModel, SplittingBackwardsDoesNotChangeGradients) {
+  Values reference = run(*transform(GetParam(), differentiate()), "microbatch");
+  for (std::string recompute : {"none", "selective", "full"})
+    for (std::string rebuild : {"auto", "none", "norms,act"}) {
+      SCOPED_TRACE(recompute + " " + rebuild);
+      std::string passes = differentiate("recompute=" + recompute + " rebuild=" + rebuild) +
+                           ",tfm-split-backward{rebuild=" + rebuild + "},tfm-verify-microbatch";
+      Values gradients = run(*transform(GetParam(), passes), "microbatch");
+      EXPECT_EQ(gradients.size(), reference.size());
+      // A tied table adds up in another order.
+      expectClose(gradients, reference, 1e-14);
+    }
+}
+
+TEST_P(OfModel, SplittingRunsNoWorkTwice) {
+  for (std::string recompute : {"none", "selective", "full"}) {
+    SCOPED_TRACE(recompute);
+    auto countWork = [](ModuleOp module) {
+      std::map<std::string, int> count;
+      module.walk([&](Operation *op) {
+        using tfm::RecomputeClass;
+        RecomputeClass kind = tfm::recomputeClassOf(op);
+        if (kind == RecomputeClass::Contraction || kind == RecomputeClass::Attention ||
+            kind == RecomputeClass::Reduction)
+          ++count[op->getName().getStringRef().str()];
+      });
+      return count;
+    };
+    std::string passes = differentiate("recompute=" + recompute);
+    EXPECT_EQ(countWork(*transform(GetParam(), passes)),
+              countWork(*transform(GetParam(), passes + ",tfm-split-backward")));
+  }
+}
+
 TEST_P(OfModel, OutliningDoesNotChangeGradients) {
   Values whole = run(*transform(GetParam(), "tfm-attach-loss,tfm-outline{whole=true},tfm-differentiate"), "microbatch");
   Values outlined = run(*transform(GetParam(), differentiate()), "microbatch");
@@ -208,6 +242,10 @@ TEST_P(OfModel, FrozenParametersHaveNoGradientAndTheOthersKeepTheirs) {
     Values some = run(*module, "microbatch");
     EXPECT_LT(some.size(), all.size()) << freeze;
     expectClose(some, all, 1e-12);
+    PassManager splitter(&context());
+    ASSERT_TRUE(succeeded(parsePassPipeline("tfm-split-backward,tfm-verify-microbatch", splitter)));
+    ASSERT_TRUE(succeeded(splitter.run(*module))) << freeze;
+    expectClose(run(*module, "microbatch"), some, 1e-12);
   }
 }
 

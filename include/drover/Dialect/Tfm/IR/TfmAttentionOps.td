@@ -87,7 +87,7 @@ def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegment
   }];
 }
 
-def Tfm_AttentionGradOp : Tfm_Op<"attention_grad", [AttrSizedOperandSegments, Tfm_Localize]> {
+def Tfm_AttentionGradOp : Tfm_Op<"attention_grad", [AttrSizedOperandSegments, Tfm_Recompute, Tfm_Localize]> {
   let summary = "gradients of attention";
   let description = [{
     From the forward's operands, result and log_sum_exp, and the gradient of the result. The mask

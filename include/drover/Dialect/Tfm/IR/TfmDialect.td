@@ -42,8 +42,13 @@ def Tfm_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kGridAttr = "tfm.grid";
 
     // The microbatch program, docs/body-abi.md.
-    /// Function attribute: the phase of a body, "forward", "backward", "update" or "norm".
+    /// Function attribute: the phase of a body, one of those below.
     static constexpr ::llvm::StringLiteral kBodyAttr = "tfm.body";
+    static constexpr ::llvm::StringLiteral kForwardPhase = "forward";
+    static constexpr ::llvm::StringLiteral kBackwardPhase = "backward";
+    static constexpr ::llvm::StringLiteral kWeightGradientPhase = "weight_gradient";
+    static constexpr ::llvm::StringLiteral kUpdatePhase = "update";
+    static constexpr ::llvm::StringLiteral kNormPhase = "norm";
     /// Function attribute (unit): the function whose block is the calls of one microbatch.
     static constexpr ::llvm::StringLiteral kMicrobatchAttr = "tfm.microbatch";
     /// Argument attribute (unit): 1 / number of labels of the global batch that count.

@@ -75,7 +75,7 @@ def Tfm_LinearOp : Tfm_DifferentiableOp<"linear", [Tfm_Recompute]> {
   let assemblyFormat = "operands (`in_out` $in_out^)? attr-dict `:` functional-type(operands, results)";
 }
 
-def Tfm_LinearWeightGradOp : Tfm_Op<"linear_weight_grad"> {
+def Tfm_LinearWeightGradOp : Tfm_Op<"linear_weight_grad", [Tfm_Recompute]> {
   let summary = "gradient of a linear's weight";
   let description = [{
     result[n, k] = sum over the leading dimensions of gradient[.., n] * input[.., k], in f32; with

@@ -126,6 +126,29 @@ def TfmDifferentiate : Pass<"tfm-differentiate", "mlir::ModuleOp"> {
   ];
 }
 
+def TfmSplitBackward : Pass<"tfm-split-backward", "mlir::ModuleOp"> {
+  let summary = "split backwards into input and weight parts";
+  let description = [{
+    For zero-bubble schedules (arXiv 2401.10241): each backward with a weight-gradient product becomes an
+    input part, which keeps its name and phase, and a weight part of phase `weight_gradient`: those
+    products and what only they need (docs/body-abi.md, Split backwards). Calls of weight parts come
+    behind all backward calls of `@microbatch`, and accumulators are threaded in that order.
+    What the input part hands over is a minimum cut in bytes of all that the weight part reads of the
+    microbatch. Products, attention and statistics of the logits never run in both parts; memory-bound
+    work may where it saves bytes, and `rebuild` (as in `tfm-differentiate`) names it.
+    Expects: the result of tfm-differentiate, before tfm-partition.
+    Guarantees: `tfm-verify-microbatch` passes.
+  }];
+  let dependentDialects = ["::drover::tfm::TfmDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    ListOption<"rebuild", "rebuild", "std::string", "auto (default), none, or any of norms, act, rope, casts">
+  ];
+  let statistics = [
+    Statistic<"numSplit", "split-bodies", "distinct backwards that were split">,
+    Statistic<"handedOverBytes", "handed-over-bytes", "bytes that input parts of one microbatch hand over">
+  ];
+}
+
 def TfmAddUpdateBodies : Pass<"tfm-add-update-bodies", "mlir::ModuleOp"> {
   let summary = "add the flat bodies of the optimizer, the norm and the cast";
   let description = [{
@@ -143,7 +166,7 @@ def TfmVerifyMicrobatch : Pass<"tfm-verify-microbatch", "mlir::ModuleOp"> {
   let summary = "check the contract of the microbatch program";
   let description = [{
     The contract of docs/body-abi.md, as the boundary of a phase: `@microbatch` holds only calls of
-    bodies, forward before backward; each argument has exactly one role; every in-place result has
+    bodies, forward before backward before weight gradient; each argument has exactly one role; every in-place result has
     the type of its argument, and what it overwrites is not used again; each accumulator belongs to
     one parameter, has its shape, and reaches exactly one result through an unbroken chain of
     in-place calls. Bodies are straight-line and static, but for the flat ones.
