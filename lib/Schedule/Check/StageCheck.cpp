@@ -183,7 +183,9 @@ void StageReplay::runPhase(uint64_t i) {
     arena.read(i, binding[Space::X], chunk.xBytes, {Content::Boundary, facts.boundary(c), m});
   if (!forward && access.uses(Space::Y))
     arena.read(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
-  if (!forward && access.uses(Space::Stash))
+  // Where the forward keeps nothing, the stash is what the input part of a split backward hands over.
+  bool beginsStash = forward || (action.phase == 1 && !facts.accesses[c][0].uses(Space::Stash));
+  if (!beginsStash && access.uses(Space::Stash))
     arena.read(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
   if (access.uses(Space::DY))
     arena.read(i, binding[Space::DY], chunk.dyBytes, {Content::BoundaryGradient, facts.boundary(int64_t(c) + 1), m});
@@ -191,7 +193,7 @@ void StageReplay::runPhase(uint64_t i) {
     contribute(i, access.accumulators);
   if (access.uses(Space::Scratch))
     arena.write(i, binding[Space::Scratch], chunk.scratchBytes[action.phase], {});
-  if (forward && access.uses(Space::Stash))
+  if (beginsStash && access.uses(Space::Stash))
     arena.write(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
   if (forward && access.uses(Space::Y))
     arena.write(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
