@@ -15,6 +15,7 @@ def Tfm_RopeOp : Tfm_DifferentiableOp<"rope", [Tfm_Recompute]> {
     C3: `rotary_dim` is even, positive and at most `head_size`.
     C4: `inv_freq`, where given, has rotary_dim/2 elements, and `scaling` is absent.
     C5: the result has the shape of `input`.
+    C6: `theta` is positive, and it, `magnitude` and `inv_freq` are finite.
 
     Example:
     ```mlir
@@ -61,6 +62,8 @@ def Tfm_AttentionOp : Tfm_DifferentiableOp<"attention", [AttrSizedOperandSegment
     C7: `documents` is [B, T], and S = T where `query_index` is absent.
     C8: `window`, `softcap` are positive; `alibi_slopes` has num_heads elements.
     C9: `query_index` is tensor<Sxi64>, and `causal` is not bottom_right where it is given.
+    C10: `scale` is finite, and no size is 0.
+    C11: query, key, value and result have the same element type.
 
     Example:
     ```mlir
@@ -94,7 +97,8 @@ def Tfm_AttentionGradOp : Tfm_Op<"attention_grad", [AttrSizedOperandSegments, Tf
     gets no gradient. key_grad and value_grad may be wider than key and value (f32: they are summed
     over CP and over kv replicas).
 
-    C1: `result` and `gradient` have the shape of the forward's result, `log_sum_exp` that of its own.
+    C1: `result` and `gradient` have the shape of the forward's result and the element type of `query`,
+        `log_sum_exp` its own shape.
     C2: the three gradients have the shapes of query, key and value.
     C3: the constraints of `tfm.attention` on its operands.
 

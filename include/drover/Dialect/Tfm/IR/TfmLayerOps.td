@@ -15,6 +15,7 @@ def Tfm_EmbeddingOp : Tfm_DifferentiableOp<"embedding", [Tfm_Localize]> {
     C2: the result has the shape of `ids` with H appended.
     C3: `table` and result have the same element type.
     C4: `offset` is tensor<i64>.
+    C5: constant `ids` are rows of the table, where it is whole. Others are checked when they are read.
 
     Example:
     ```mlir
@@ -101,6 +102,7 @@ def Tfm_BiasAddOp : Tfm_DifferentiableOp<"bias_add"> {
 
     C1: `bias` has rank 1 and the last size of `input`.
     C2: the result has the shape of `input`.
+    C3: `input`, `bias` and the result have the same element type.
 
     Example:
     ```mlir
@@ -144,6 +146,7 @@ def Tfm_RmsNormOp : Tfm_DifferentiableOp<"rms_norm", [Tfm_Recompute]> {
     C1: `weight`, where given, has rank 1 and the last size of `input`.
     C2: the result has the shape of `input`.
     C3: `eps` is not negative.
+    C4: `input`, `weight` and the result have the same element type.
 
     Example:
     ```mlir
@@ -166,6 +169,8 @@ def Tfm_RmsNormGradOp : Tfm_Op<"rms_norm_grad"> {
     C1: `gradient` and `input_grad` have the shape of `input`.
     C2: `weight_grad` is present exactly when `weight` is, has its shape and is f32 (f64 for f64).
     C3: `weight` and `eps` as in `tfm.rms_norm`.
+    C4: `input` and `weight` have the same element type; `gradient` and `input_grad` have it, or f32 (f64
+        for f64).
 
     Example:
     ```mlir
@@ -187,6 +192,7 @@ def Tfm_LayerNormOp : Tfm_DifferentiableOp<"layer_norm", [AttrSizedOperandSegmen
     C2: the result has the shape of `input`.
     C3: `eps` is not negative.
     C4: `bias` needs `weight`.
+    C5: `input`, `weight`, `bias` and the result have the same element type.
 
     Example:
     ```mlir
@@ -212,6 +218,7 @@ def Tfm_LayerNormGradOp : Tfm_Op<"layer_norm_grad", [AttrSizedResultSegments]> {
     C2: `weight_grad` is present only with `weight`; `bias_grad` only where asked for. Both are f32
         (f64 for f64).
     C3: `weight` and `eps` as in `tfm.layer_norm`.
+    C4: the element types of `tfm.rms_norm_grad`.
 
     Example:
     ```mlir
@@ -249,6 +256,7 @@ def Tfm_GeluOp : Tfm_UnaryOp<"gelu", "Gaussian error linear unit", (ins Tfm_Gelu
     See `GeluKind` for the two formulas.
 
     C1: the result has the shape of `input`.
+    C2: `input` and the result have the same element type.
 
     Example:
     ```mlir
@@ -261,6 +269,7 @@ def Tfm_GeluGradOp : Tfm_UnaryGradOp<"gelu_grad", "gradient of gelu", (ins Tfm_G
     gradient * gelu'(input).
 
     C1: all shapes are equal.
+    C2: `gradient` and the result have the element type of `input`, or f32 (f64 for f64).
 
     Example:
     ```mlir
@@ -271,6 +280,7 @@ def Tfm_GeluGradOp : Tfm_UnaryGradOp<"gelu_grad", "gradient of gelu", (ins Tfm_G
 def Tfm_SiluOp : Tfm_UnaryOp<"silu", "x * sigmoid(x)"> {
   let description = [{
     C1: the result has the shape of `input`.
+    C2: `input` and the result have the same element type.
 
     Example:
     ```mlir
@@ -283,6 +293,7 @@ def Tfm_SiluGradOp : Tfm_UnaryGradOp<"silu_grad", "gradient of silu"> {
     gradient * s * (1 + input * (1 - s)) with s = sigmoid(input).
 
     C1: all shapes are equal.
+    C2: `gradient` and the result have the element type of `input`, or f32 (f64 for f64).
 
     Example:
     ```mlir
@@ -297,6 +308,7 @@ def Tfm_SwigluOp : Tfm_DifferentiableOp<"swiglu", [Tfm_Recompute]> {
     Arithmetic in f32, rounded once.
 
     C1: `gate`, `up` and the result have equal shapes.
+    C2: .. and the same element type.
 
     Example:
     ```mlir
@@ -314,6 +326,7 @@ def Tfm_SwigluGradOp : Tfm_Op<"swiglu_grad"> {
     gate_grad = gradient * up * silu'(gate), up_grad = gradient * silu(gate).
 
     C1: all shapes are equal.
+    C2: `gate` and `up` have the same element type; `gradient` and the results have it, or f32 (f64 for f64).
 
     Example:
     ```mlir

@@ -149,6 +149,7 @@ def Tfm_MatmulOp : Tfm_StructuralOp<"matmul", [Tfm_Recompute]> {
 
     C1: both have the same rank, at least 2, and equal batch sizes.
     C2: the contracted sizes agree.
+    C3: both have the same element type; the result has it, or f32 (f64 for f64).
 
     Example:
     ```mlir
@@ -166,6 +167,7 @@ def Tfm_SoftmaxOp : Tfm_StructuralOp<"softmax", [Tfm_Recompute]> {
     In f32 (f64 for f64). A row of -inf alone gives NaN, as in the frameworks.
 
     C1: `axis` is a dimension of the operand; the result has its shape.
+    C2: operand and result have the same element type.
 
     Example:
     ```mlir
@@ -185,6 +187,7 @@ def Tfm_GatherOp : Tfm_StructuralOp<"gather"> {
     C1: `axis` is a dimension of the operand; the result has its sizes with that of `axis` replaced by
         the shape of `indices`.
     C2: operand and result have the same element type.
+    C3: constant `indices` are in range. Others are checked when they are read.
 
     Example:
     ```mlir
@@ -223,6 +226,7 @@ def Tfm_ScatterNdOp : Tfm_Op<"scatter_nd"> {
     C1: the last size of `indices` is static and at most the rank of `input`.
     C2: result, `input` and `updates` have the same element type; the result has the shape of `input`.
     C3: `updates` has the shape of `indices` without its last size, followed by the sizes of a slice.
+    C4: constant `indices` are in range, as in `tfm.gather`.
 
     Example:
     ```mlir
