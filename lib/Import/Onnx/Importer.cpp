@@ -148,8 +148,9 @@ bool Importer::addInput(const ValueInfo &info, size_t index, Scope &scope) {
   for (size_t i = 0; i < info.shape->size(); ++i)
     shape.push_back(dimOf(info, i));
   Expr elements = 1;
-  for (const Expr &size : shape) {
-    if (!size.isValid() || symbols.sign(size) == Sign::Negative || size.is(0))
+  for (auto [size, dim] : zip(shape, *info.shape)) {
+    // --dim may say that there is no past; a file that fixes a size at 0 is a mistake.
+    if (!size.isValid() || symbols.sign(size) == Sign::Negative || (size.is(0) && dim.value))
       return error(fileLocation(),
                    "input '" + info.name + "' has the size " + symbols.str(size) + ", expected sizes of 1 and more");
     if (size.isConstant())
