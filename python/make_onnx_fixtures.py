@@ -379,6 +379,8 @@ FILES = {
     "odd_attribute": lambda: nonsense("Softmax", axes=1),
     "odd_division": lambda: nonsense("Div", ["c0", "c1"], constants=[[6], [0]]),
     "odd_remainder": lambda: nonsense("Mod", ["c0", "c1"], constants=[[6], [0]]),
+    "odd_target": lambda: nonsense("Reshape"),
+    "odd_index": lambda: nonsense("Gather", ["x", "x"]),
     "odd_opset": lambda: nonsense("Relu", opset=29),
     "external_escapes": lambda: external_with(location="../secret.bin"),
     "external_missing": lambda: external_with(location="nowhere.bin"),

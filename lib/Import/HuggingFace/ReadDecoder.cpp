@@ -94,6 +94,14 @@ void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef 
   if (decoder.rotarySize < 2 || decoder.rotarySize % 2)
     config.error("config expects an even number of rotary channels a head, not " + Twine(decoder.rotarySize));
 
+  // Both spellings in one file must say the same.
+  if (parameters && scaling)
+    for (const auto &[key, value] : *scaling) {
+      StringRef name = key == "type" ? StringRef("rope_type") : StringRef(key);
+      const llvm::json::Value *other = parameters->get(name);
+      if (!other || *other != value)
+        config.error("config has 'rope_scaling' and 'rope_parameters', which differ in '" + name + "'");
+    }
   const llvm::json::Object *settings = parameters ? parameters : scaling;
   if (!settings)
     return;
@@ -175,7 +183,8 @@ void readLayerTypes(Config &config, Decoder &decoder, bool byLayer) {
     return;
   double first = config.number("max_window_layers", 28);
   for (int64_t layer = 0; layer < decoder.layers; ++layer)
-    decoder.windowed.push_back(types.empty() ? static_cast<double>(layer) >= first : types[layer] == "sliding_attention");
+    decoder.windowed.push_back(types.empty() ? static_cast<double>(layer) >= first
+                                             : types[layer] == "sliding_attention");
 }
 
 void readLlamaFamily(Config &config, Decoder &decoder, StringRef type, MLIRContext *context) {

@@ -14,8 +14,13 @@ namespace {
 // Gathers
 //===----------------------------------------------------------------------===//
 
-/// Indices that are known here lie in [-size, size); false after an error. Others are checked where they are read.
+/// Indices are integers, and those that are known here lie in [-size, size); false after an error. Others are checked
+/// where they are read.
 bool checkIndices(NodeContext &n, const Value &indices, const Expr &size) {
+  if (indices.type != ElemType::Int32 && indices.type != ElemType::Int64) {
+    n.b.fail("indices are " + str(indices.type) + ", expected int32 or int64");
+    return false;
+  }
   std::optional<int64_t> bound = size.constant();
   if (!indices.known || !bound)
     return true;

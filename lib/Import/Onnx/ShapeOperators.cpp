@@ -33,13 +33,10 @@ void size(NodeContext &n) { n.out(0, n.b.scalarInt(n.b.count(n.in(0).shape))); }
 
 void reshape(NodeContext &n) {
   const Value &x = n.in(0);
-  std::vector<Expr> wanted;
-  // Opset 1 has an attribute.
-  if (n.has(1))
-    wanted = n.exprs(1, "the target shape");
-  else
-    for (int64_t size : n.intsAttr("shape").value_or(std::vector<int64_t>()))
-      wanted.push_back(size);
+  n.in(1);
+  if (n.b.failed())
+    return;
+  std::vector<Expr> wanted = n.exprs(1, "the target shape");
   if (n.b.failed() || !n.unsupportedWhy.empty())
     return;
   bool allowZero = n.intAttr("allowzero", 0) != 0;
