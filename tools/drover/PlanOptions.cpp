@@ -17,7 +17,7 @@ const schedule::Plan kDefaults;
 
 PlanOptions::PlanOptions(cl::SubCommand &command)
     : category("Plan options"),
-      planFile("plan", cl::desc("a plan as `drover plan --json` prints it; options below go on top"),
+      planFile("plan", cl::desc("a plan as JSON, each option a field; options below go on top"),
                cl::value_desc("FILE.json"), cl::sub(command), cl::cat(category)),
       tp("tp", cl::desc("tensor-parallel ranks (1)"), cl::sub(command), cl::cat(category)),
       cp("cp", cl::desc("context-parallel ranks (1)"), cl::sub(command), cl::cat(category)),
