@@ -6,7 +6,7 @@ usage: fit_projection.py RUNS.csv [--write] [--validate] [--report=docs/projecti
 One set of constants a family of GPUs, at most a dozen, none of a row or a source. Residuals are log(predicted / published) of the rows of
 quality A and B in bf16 and fp16, weighed so that no source counts more than the square root of its rows; large ones count linearly (Huber),
 and every constant is drawn to its published or measured prior, so that what the rows do not determine stays there. fp8's rate is fitted
-after the rest, alone. Gauss-Newton with finite differences from the priors: deterministic. Validation leaves out each source (repository or
+after the rest, alone. Gauss-Newton with finite differences from the priors: deterministic. Validation, which starts at the constants of all, leaves out each source (repository or
 paper) in turn, refits on the others and predicts its rows. --write puts the constants into the device files; --report writes the tables
 between the marks of the page. Needs numpy.
 """
@@ -201,15 +201,17 @@ class Fitter:
                 break
         return constants | dict(zip(names, [float(value) for value in np.exp(point)]))
 
-    def fit(self, family, without=None, leaders=None):
+    def fit(self, family, without=None, leaders=None, start=None, rounds=8):
+        """`start`: constants to begin at, in place of the priors; the optimum is the same."""
         known = FAMILIES[family]["constants"]
         constants = {name: value[0] for name, value in known.items()}
         if leaders:
             constants = {name: value for name, value in leaders.items() if name in ATTENTION_FOLLOWS} | constants
             constants |= {name: leaders[name] for name in ATTENTION_FOLLOWS if name in leaders and name not in known}
+        constants |= {name: value for name, value in (start or {}).items() if name in known}
         names = [name for name in known if name != "fp8.fraction"]
-        constants = self.solve(self.select(family, False, without), family, names, constants)
-        if "fp8.fraction" in known:
+        constants = self.solve(self.select(family, False, without), family, names, constants, rounds)
+        if "fp8.fraction" in known and not start:
             constants = self.solve(self.select(family, True, without), family, ["fp8.fraction"], constants)
         return constants
 
@@ -261,8 +263,8 @@ def main():
             sources = sorted({fitter.meta[row["id"]]["source"] for row in fitter.select(family)})
             for source in sources if len(sources) > 1 else []:
                 leader = FAMILIES[family].get("follows")
-                leaders = fitter.fit(leader, source) if leader else None
-                constants = fitter.fit(family, source, leaders)
+                leaders = fitter.fit(leader, source, start=fitted[leader], rounds=3) if leader else None
+                constants = fitter.fit(family, source, leaders, start=fitted[family], rounds=3)
                 rows = [row for row in fitter.select(family) if fitter.meta[row["id"]]["source"] == source]
                 for row in fitter.predict(rows, fitter.device_texts(family, constants)):
                     left_out[row["id"]] = row

@@ -81,6 +81,8 @@ void readPlan(RowReader &row, schedule::Plan &plan) {
     row.fail(std::to_string(gpus) + " GPUs are not a multiple of TP x CP x PP (" + std::to_string(inner) + ")");
   plan.dp = std::max<int64_t>(1, gpus / inner);
   plan.microbatch = row.count("micro_batch", 1);
+  if (plan.pp > 1 && row.has("notes", "local batch"))
+    plan.microbatch = 1; // torchtitan's default; the row has what a rank does in a step
   plan.sequenceLength = row.count("seq_len", 0);
   plan.globalBatches = {row.count("global_batch_seqs", 0)};
   plan.computeType = row.text("precision") == "fp16" ? "f16" : "bf16";

@@ -20,6 +20,8 @@ using namespace drover::planner;
 static llvm::cl::opt<std::string> tablePath(llvm::cl::Positional, llvm::cl::Required, llvm::cl::desc("RUNS.csv"));
 static llvm::cl::opt<bool> asJson("json", llvm::cl::desc("Print rows and skipped rows as JSON"));
 static llvm::cl::opt<bool> withParts("breakdown", llvm::cl::desc("Print the parts of each step"));
+static llvm::cl::opt<std::string>
+    flopsCount("flops-count", llvm::cl::desc("FLOPs of TFLOP/s: causal, full or hardware"), llvm::cl::init("causal"));
 static llvm::cl::opt<std::string> clustersPath("clusters", llvm::cl::desc("Folder of cluster files"),
                                                llvm::cl::init("clusters"));
 
@@ -81,7 +83,8 @@ void printTable(llvm::raw_ostream &os, const std::vector<Predicted> &rows, const
   for (const Predicted &row : rows) {
     os << row.run.id << "  published " << llvm::format("%.4g", row.run.stepSeconds) << " s  predicted "
        << llvm::format("%.4g", row.projection.stepSeconds) << " s  error " << llvm::format("%+.1f", 100 * row.error())
-       << " %\n";
+       << " %  " << llvm::format("%.0f", row.projection.flopsPerSecondPerGpu(*cost::parseFlopsCount(flopsCount)) / 1e12)
+       << " TFLOP/s\n";
     if (!withParts)
       continue;
     os << "   ";
@@ -123,7 +126,8 @@ void printJson(llvm::raw_ostream &os, const std::vector<Predicted> &rows, const 
           json.attribute("gpu_kind", row.kind);
           json.attribute("precision", row.run.precision);
           json.attribute("quality", row.run.quality);
-          json.attribute("tflops_per_gpu", row.projection.flopsPerSecondPerGpu(cost::FlopsCount::Causal) / 1e12);
+          json.attribute("tflops_per_gpu",
+                         row.projection.flopsPerSecondPerGpu(*cost::parseFlopsCount(flopsCount)) / 1e12);
           json.attribute("mfu", row.projection.mfu());
           json.attribute("hfu", row.projection.hfu());
           json.attributeObject("breakdown_s", [&] {
@@ -146,6 +150,8 @@ void printJson(llvm::raw_ostream &os, const std::vector<Predicted> &rows, const 
 
 int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "Predicts the step times of published training runs.\n");
+  if (!cost::parseFlopsCount(flopsCount))
+    return fail("--flops-count=" + llvm::Twine(flopsCount) + ": expected causal, full or hardware");
   auto buffer = llvm::MemoryBuffer::getFile(tablePath);
   if (!buffer)
     return fail("cannot read '" + llvm::Twine(tablePath) + "': " + buffer.getError().message());
