@@ -211,15 +211,19 @@ void Interpreter::clearRange(const drover_action &action, const BucketRange &ran
     std::memset(at(accumulators) + range.offset * 4, 0, size_t(range.elements) * 4);
 }
 
+bool Interpreter::usesRange(const InFlight &flight, ByteRange range) {
+  return std::any_of(flight.ranges.begin(), flight.ranges.end(),
+                     [&](ByteRange used) { return used.begin < range.end && range.begin < used.end; });
+}
+
 /// Slots die: no action after this one reads them, but one that is in flight still may, and this rank does not know
 /// when the last other rank is done with it: such slots are left as they are.
 void Interpreter::release(const drover_action &action) {
   auto isUsed = [&](ByteRange range) {
     for (const std::deque<uint32_t> &stream : streams)
       for (uint32_t index : stream)
-        for (ByteRange used : inFlight[index].ranges)
-          if (used.begin < range.end && range.begin < used.end)
-            return true;
+        if (usesRange(inFlight[index], range))
+          return true;
     return false;
   };
   for (ByteRange range : guard.dyingRanges(action, stage->bindings[action.binding]))

@@ -53,6 +53,18 @@ void Interpreter::sendOrReceive(const drover_action &action, InFlight &flight) {
                                   : edge->receive(slot, bytes, DROVER_I8, other));
 }
 
+/// The action uses `range` from now on. What is before it on its stream and in flight there ends first: this thread
+/// works on it at once, not when the stream gets there.
+void Interpreter::claim(const drover_action &action, InFlight &flight, ByteRange range) {
+  std::optional<uint32_t> last;
+  for (uint32_t index : streams[action.stream])
+    if (usesRange(inFlight[index], range))
+      last = index;
+  if (last)
+    complete(*last);
+  flight.ranges.push_back(range);
+}
+
 /// Masters into the compute dtype, elements `part` of the bucket.
 void Interpreter::castMasters(int64_t bucket, ElementRange part, uint8_t *parameter) {
   uint8_t *master = at(stage->buckets[size_t(bucket)][Space::Master]);
@@ -72,7 +84,7 @@ void Interpreter::gather(const drover_action &action, InFlight &flight) {
   uint8_t *parameter = at(place(action, bucket, Space::Parameter));
   ElementRange part = stateRange(bucket);
   int64_t parameterPlace = parameter - arena.data();
-  flight.ranges.push_back({parameterPlace, parameterPlace + program.bucketSpaceBytes(bucket, Space::Parameter)});
+  claim(action, flight, {parameterPlace, parameterPlace + program.bucketSpaceBytes(bucket, Space::Parameter)});
   uint8_t *own = parameter + part.first * byteSize(program.computeDType);
   if (rank.plan.owns(program, bucket))
     castMasters(bucket, part, parameter);
@@ -118,7 +130,7 @@ void Interpreter::reduce(const drover_action &action, InFlight &flight) {
   auto *gradient = gradientPlace < 0 ? whole : reinterpret_cast<float *>(at(gradientPlace));
   for (auto [data, space] : {std::pair(whole, Space::Accumulator), {gradient, Space::Gradient}}) {
     int64_t offset = reinterpret_cast<uint8_t *>(data) - arena.data();
-    flight.ranges.push_back({offset, offset + program.bucketSpaceBytes(bucket, space)});
+    claim(action, flight, {offset, offset + program.bucketSpaceBytes(bucket, space)});
   }
   ElementRange state = stateRange(bucket);
   bool adds = action.flags & DROVER_ACTION_ADD;

@@ -77,11 +77,13 @@ private:
     bool pending = false;
   };
 
+  static bool usesRange(const InFlight &flight, ByteRange range);
   void execute(uint32_t index, const StepWork &work, StepOutcome &outcome);
   void runPhase(const drover_action &action, const StepWork &work, StepOutcome &outcome);
   void callBody(const CallInfo &call, const drover_action &action, const StepWork &work);
   void callFlat(int64_t body, int64_t size, std::initializer_list<void *> operands);
   void sendOrReceive(const drover_action &action, InFlight &flight);
+  void claim(const drover_action &action, InFlight &flight, ByteRange range);
   void gather(const drover_action &action, InFlight &flight);
   void castMasters(int64_t bucket, ElementRange part, uint8_t *parameter);
   void gatherRest();
