@@ -2,7 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "../TestFiles.h"
+#include "GridRunOptions.h"
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -17,10 +17,7 @@ protected:
   void SetUp() override {
     if (std::system("command -v mpirun >/dev/null 2>&1") != 0)
       GTEST_SKIP() << "no mpirun";
-    std::string text;
-    for (int i = 0; i < 400; ++i)
-      text += char((i * i + i / 5) % 7);
-    folder.write("tokens", text);
+    folder.write("tokens", gridText());
   }
 
   static std::string underMpirun(int processes) {

@@ -2,9 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "../TestFiles.h"
-#include "GridProgram.h"
-#include "drover/rt/executable.h"
+#include "GridRunOptions.h"
 #include "drover/rt/npy.h"
 #include "drover/rt/safetensors.h"
 #include <cmath>
@@ -64,25 +62,12 @@ struct TrainingRun {
 
 class GridTrainTest : public ::testing::Test {
 protected:
-  GridTrainTest() {
-    std::string text;
-    for (int i = 0; i < 400; ++i)
-      text += char((i * i + i / 5) % gridVocabulary);
-    options.data = folder.write("tokens", text);
-    options.init = "random";
+  GridTrainTest() : options(gridRunOptions(folder)) {
     options.steps = 4;
-    options.learningRate = 0.05;
     options.minLearningRate = 0.01;
-    options.gradientClip = 0.5;
     options.weightDecay = 0.2;
-    options.epsilon = 1e-3;
     options.ignoreLabels = {3}; // ranks count different numbers of labels
-    options.threads = 1;
-    options.log = folder.path("log.jsonl");
-    options.saveWeights = folder.path("weights.safetensors");
     options.saveGradients = folder.path("gradients.safetensors");
-    options.flightRecorder = folder.path("flight.json");
-    options.deadlines = {20, 20, 20};
   }
 
   TrainingRun run(const GridProgram &toy) {

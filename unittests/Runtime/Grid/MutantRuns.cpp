@@ -3,7 +3,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "MutantRuns.h"
-#include "../../Schedule/Mutations.h"
 #include "drover/Schedule/Check.h"
 #include "drover/rt/safetensors.h"
 #include <algorithm>
@@ -24,21 +23,8 @@ void MutantCounts::add(const MutantCounts &other) {
   faults.insert(faults.end(), other.faults.begin(), other.faults.end());
 }
 
-MutantRuns::MutantRuns(const GridOptions &layout) : toy(layout) {
-  std::string text;
-  for (int i = 0; i < 400; ++i)
-    text += char((i * i + i / 5) % gridVocabulary);
-  options.data = folder.write("tokens", text);
-  options.init = "random";
+MutantRuns::MutantRuns(const GridOptions &layout) : options(gridRunOptions(folder)), toy(layout) {
   options.steps = 2;
-  options.learningRate = 0.05;
-  options.gradientClip = 0.5;
-  options.epsilon = 1e-3;
-  options.threads = 1;
-  options.log = folder.path("log.jsonl");
-  options.saveWeights = folder.path("weights.safetensors");
-  options.flightRecorder = folder.path("flight.json");
-  options.deadlines = {20, 20, 20};
   expected = run(Program(toy.program()));
   options.deadlines = {20, 0.4, 0.4};
 }
@@ -99,7 +85,8 @@ static std::unique_ptr<Program> load(const GridProgram &mutant) {
   }
 }
 
-MutantTable MutantRuns::everywhere(int64_t stride) {
+MutantTable MutantRuns::forEach(int64_t stride, const std::function<bool(const Mutant &)> &isReported,
+                                const std::function<void(const Mutant &, Program &, MutantCounts &)> &visit) {
   MutantTable table;
   GridProgram changed = toy;
   int64_t number = 0;
@@ -108,24 +95,30 @@ MutantTable MutantRuns::everywhere(int64_t stride) {
       return;
     MutantCounts &counts = table[{mutant.mutation, mutant.target}];
     ++counts.mutants;
-    if (!schedule::checkStepProgram(mutant.step, 1).empty()) {
+    if (isReported(mutant)) {
       ++counts.reported;
       return;
     }
     changed.step = mutant.step;
     changed.finish();
-    std::unique_ptr<Program> program = load(changed);
-    if (!program) {
+    if (std::unique_ptr<Program> program = load(changed))
+      visit(mutant, *program, counts);
+    else
       ++counts.refused;
-      return;
-    }
+  });
+  return table;
+}
+
+MutantTable MutantRuns::everywhere(int64_t stride) {
+  auto isReported = [](const Mutant &mutant) { return !schedule::checkStepProgram(mutant.step, 1).empty(); };
+  return forEach(stride, isReported, [&](const Mutant &mutant, Program &program, MutantCounts &counts) {
     bool isAlike = true;
     for (const char *timing : {"early", "late"}) {
       ::setenv("DROVER_RT_TIMING", timing, 1);
-      Outcome outcome = run(*program);
+      Outcome outcome = run(program);
       if (!outcome.error.empty()) { // a hang, or a machine that is busy
         options.deadlines.firstStep = options.deadlines.step = 20;
-        outcome = run(*program);
+        outcome = run(program);
         options.deadlines.firstStep = options.deadlines.step = 0.4;
       }
       if (!isEqual(outcome, expected)) {
@@ -137,34 +130,20 @@ MutantTable MutantRuns::everywhere(int64_t stride) {
     ::unsetenv("DROVER_RT_TIMING");
     counts.equal += isAlike;
   });
-  return table;
 }
 
 MutantTable MutantRuns::onOneRank(int64_t stride) {
-  MutantTable table;
   Program program(toy.program());
-  GridProgram changed = toy;
-  int64_t number = 0;
-  schedule::test::forEachMutant(toy.step, [&](Mutant &&mutant) {
-    if (number++ % stride)
-      return;
-    MutantCounts &counts = table[{mutant.mutation, mutant.target}];
-    ++counts.mutants;
-    changed.step = mutant.step;
-    changed.finish();
-    std::unique_ptr<Program> other = load(changed);
-    if (!other) {
-      ++counts.refused;
-      return;
-    }
+  auto isReported = [](const Mutant &) { return false; }; // before it runs
+  return forEach(stride, isReported, [&](const Mutant &mutant, Program &other, MutantCounts &counts) {
     int64_t rank = lastRankOf(program, mutant.place.stage);
-    Outcome outcome = run(program, other.get(), rank);
-    bool isReported = outcome.error.find("expected one executable on all ranks") != std::string::npos;
-    counts.reported += isReported;
-    if (!isReported)
+    Outcome outcome = run(program, &other, rank);
+    bool isTold = outcome.error.find("expected one executable on all ranks") != std::string::npos;
+    counts.reported += isTold;
+    if (!isTold)
       counts.faults.push_back(concat(describe(mutant), " on rank ", rank, " is not reported: ", outcome.error));
-    other->hash = program.hash;
-    outcome = run(program, other.get(), rank);
+    other.hash = program.hash;
+    outcome = run(program, &other, rank);
     // Operation, communicator and who is missing; or a parameter of which replicas differ.
     bool isNamed = outcome.error.find("communicator") != std::string::npos ||
                    outcome.error.find("parameter '") != std::string::npos;
@@ -173,7 +152,6 @@ MutantTable MutantRuns::onOneRank(int64_t stride) {
           concat(describe(mutant), " on rank ", rank, ": an error without a name: ", outcome.error));
     ++(!outcome.error.empty() ? counts.ended : isEqual(outcome, expected) ? counts.equal : counts.differ);
   });
-  return table;
 }
 
 } // namespace drover::rt::test

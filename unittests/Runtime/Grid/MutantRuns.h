@@ -5,9 +5,9 @@
 #ifndef DROVER_UNITTESTS_RUNTIME_GRID_MUTANTRUNS_H
 #define DROVER_UNITTESTS_RUNTIME_GRID_MUTANTRUNS_H
 
-#include "../TestFiles.h"
-#include "GridProgram.h"
-#include "drover/rt/executable.h"
+#include "../../Schedule/Mutations.h"
+#include "GridRunOptions.h"
+#include <functional>
 #include <map>
 
 namespace drover::rt::test {
@@ -50,6 +50,9 @@ private:
   /// Another order of sums, of a norm's for example, changes last bits.
   static bool isEqual(const Outcome &a, const Outcome &b);
 
+  /// Every `stride`-th mutant: counted as reported where `isReported` says so, else as refused, or loaded and visited.
+  MutantTable forEach(int64_t stride, const std::function<bool(const schedule::test::Mutant &)> &isReported,
+                      const std::function<void(const schedule::test::Mutant &, Program &, MutantCounts &)> &visit);
   Outcome run(const Program &program, const Program *mutant = nullptr, int64_t mutantRank = -1);
   int64_t lastRankOf(const Program &program, size_t stage) const;
 

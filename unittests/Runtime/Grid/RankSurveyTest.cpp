@@ -2,9 +2,9 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "drover/rt/rank_survey.h"
 #include "../TestFiles.h"
 #include "GridProgram.h"
+#include "drover/rt/rank_survey.h"
 
 using namespace drover::rt;
 using namespace drover::rt::test;
