@@ -77,3 +77,30 @@ int64_t FlowNetwork::push(unsigned node, unsigned sink, int64_t limit) {
   }
   return 0;
 }
+
+void ValueCut::add(mlir::Value value, int64_t cost) {
+  Ends nodes{network.addNode(), network.addNode()};
+  network.addEdge(nodes.in, nodes.out, cost);
+  ends[value] = nodes;
+  if (value.getDefiningOp())
+    results.push_back(value);
+}
+
+void ValueCut::charge(mlir::Value value, int64_t cost) { network.addEdge(source, ends.lookup(value).in, cost); }
+
+void ValueCut::addMaking(mlir::Value value, mlir::ValueRange operands) {
+  for (mlir::Value operand : operands)
+    network.addEdge(ends.lookup(operand).out, ends.lookup(value).in, FlowNetwork::kUnbounded);
+}
+
+void ValueCut::addNeed(mlir::Value value) { network.addEdge(ends.lookup(value).out, sink, FlowNetwork::kUnbounded); }
+
+llvm::SetVector<mlir::Value> ValueCut::solve() {
+  network.saturate(source, sink);
+  std::vector<bool> sinkSide = network.sinkSide(sink);
+  llvm::SetVector<mlir::Value> kept;
+  for (mlir::Value value : results)
+    if (Ends nodes = ends.lookup(value); !sinkSide[nodes.in] && sinkSide[nodes.out])
+      kept.insert(value);
+  return kept;
+}

@@ -5,6 +5,9 @@
 #ifndef DROVER_LIB_DIALECT_TFM_TRANSFORMS_FLOWNETWORK_H
 #define DROVER_LIB_DIALECT_TFM_TRANSFORMS_FLOWNETWORK_H
 
+#include "mlir/IR/Value.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 #include <cstdint>
 #include <vector>
 
@@ -34,6 +37,33 @@ private:
   std::vector<std::vector<unsigned>> edgesOf;
   std::vector<int> level;
   std::vector<unsigned> next;
+};
+
+/// Which values of a body to keep, so that what is needed of the others can be made again: the cheapest cut.
+class ValueCut {
+public:
+  ValueCut() : source(network.addNode()), sink(network.addNode()) {}
+
+  /// A value that costs `cost` to keep.
+  void add(mlir::Value value, int64_t cost);
+  /// Making `value` again costs this much; unbounded: it cannot be made.
+  void charge(mlir::Value value, int64_t cost = FlowNetwork::kUnbounded);
+  /// `value` is made from `operands`.
+  void addMaking(mlir::Value value, mlir::ValueRange operands);
+  void addNeed(mlir::Value value);
+  /// What is kept beside arguments, in the order in which it was added.
+  llvm::SetVector<mlir::Value> solve();
+
+private:
+  /// Nodes where a value comes in and goes out.
+  struct Ends {
+    unsigned in, out;
+  };
+
+  FlowNetwork network;
+  unsigned source, sink;
+  llvm::DenseMap<mlir::Value, Ends> ends;
+  llvm::SmallVector<mlir::Value> results;
 };
 
 } // namespace drover::tfm

@@ -81,7 +81,6 @@ private:
   void splitBody(func::FuncOp body, ArrayRef<func::CallOp> calls);
   void moveWeightCalls();
   void threadAccumulators();
-  std::optional<unsigned> inplaceOperand(OpResult result) const;
 
   SymbolTable symbols;
   func::FuncOp microbatch;
@@ -107,20 +106,14 @@ LogicalResult MicrobatchSplitter::findCalls() {
   return success();
 }
 
-/// The operand in whose memory a result of a call lives.
-std::optional<unsigned> MicrobatchSplitter::inplaceOperand(OpResult result) const {
-  auto body = symbols.lookup<func::FuncOp>(cast<func::CallOp>(result.getOwner()).getCallee());
-  auto inplace = body.getResultAttrOfType<IntegerAttr>(result.getResultNumber(), TfmDialect::kInplaceAttr);
-  return inplace ? std::optional<unsigned>(inplace.getInt()) : std::nullopt;
-}
-
 void MicrobatchSplitter::findAccumulators() {
   for (BlockArgument argument : microbatch.getArguments())
     if (microbatch.getArgAttr(argument.getArgNumber(), TfmDialect::kAccumulatorAttr))
       accumulatorOf[argument] = argument;
   for (auto call : microbatch.getOps<func::CallOp>())
     for (OpResult result : call.getResults())
-      if (std::optional<unsigned> operand = inplaceOperand(result))
+      if (std::optional<int64_t> operand =
+              inplaceArgument(symbols.lookup<func::FuncOp>(call.getCallee()), result.getResultNumber()))
         if (Value accumulator = accumulatorOf.lookup(call.getOperand(*operand)))
           accumulatorOf[result] = accumulator;
 }

@@ -100,45 +100,25 @@ private:
 
 SetVector<Value> drover::tfm::selectStash(Block &body, ArrayRef<OperandKind> kinds, const SetVector<Value> &needed,
                                           const RecomputePolicy &policy) {
-  FlowNetwork network;
-  unsigned source = network.addNode(), sink = network.addNode();
-  DenseMap<Value, std::pair<unsigned, unsigned>> nodes; // where a value comes in and goes out
-  auto addValue = [&](Value value, int64_t capacity) {
-    unsigned in = network.addNode(), out = network.addNode();
-    network.addEdge(in, out, capacity);
-    nodes[value] = {in, out};
-    return in;
-  };
-
-  for (auto [argument, kind] : llvm::zip_equal(body.getArguments(), kinds))
-    network.addEdge(source, addValue(argument, kind == OperandKind::Boundary ? bytesOf(argument.getType()) : 0),
-                    FlowNetwork::kUnbounded);
+  ValueCut values;
+  for (auto [argument, kind] : llvm::zip_equal(body.getArguments(), kinds)) {
+    values.add(argument, kind == OperandKind::Boundary ? bytesOf(argument.getType()) : 0);
+    values.charge(argument);
+  }
   FreeValues free(body, kinds);
-  SmallVector<Value> values;
   for (Operation &op : body.without_terminator()) {
     Treatment treatment = free.visit(&op) ? Treatment{true, false} : treatmentOf(&op, policy);
     for (Value result : op.getResults()) {
       // Of equal bytes the tensor is kept, not its views.
       int64_t cost = bytesOf(result.getType()) + isView(&op);
-      unsigned in = addValue(result, treatment.stashable ? cost : FlowNetwork::kUnbounded);
-      if (!treatment.rebuildable)
-        network.addEdge(source, in, FlowNetwork::kUnbounded);
+      values.add(result, treatment.stashable ? cost : FlowNetwork::kUnbounded);
+      if (treatment.rebuildable)
+        values.addMaking(result, op.getOperands());
       else
-        for (Value operand : op.getOperands())
-          network.addEdge(nodes.lookup(operand).second, in, FlowNetwork::kUnbounded);
-      values.push_back(result);
+        values.charge(result);
     }
   }
   for (Value value : needed)
-    network.addEdge(nodes.lookup(value).second, sink, FlowNetwork::kUnbounded);
-  network.saturate(source, sink);
-
-  std::vector<bool> sinkSide = network.sinkSide(sink);
-  SetVector<Value> stash;
-  for (Value value : values) {
-    auto [in, out] = nodes.lookup(value);
-    if (!sinkSide[in] && sinkSide[out])
-      stash.insert(value);
-  }
-  return stash;
+    values.addNeed(value);
+  return values.solve();
 }

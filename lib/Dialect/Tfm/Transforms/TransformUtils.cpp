@@ -32,6 +32,11 @@ StringRef drover::tfm::bodyPhase(func::FuncOp body) {
   return phase ? phase.getValue() : StringRef();
 }
 
+std::optional<int64_t> drover::tfm::inplaceArgument(func::FuncOp body, unsigned result) {
+  auto attr = body.getResultAttrOfType<IntegerAttr>(result, TfmDialect::kInplaceAttr);
+  return attr ? std::optional<int64_t>(attr.getInt()) : std::nullopt;
+}
+
 bool drover::tfm::isFloatTensor(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && isa<FloatType>(tensor.getElementType());

@@ -21,6 +21,9 @@ mlir::func::FuncOp lookupFunction(mlir::ModuleOp module, llvm::StringRef name);
 /// The phase of a body, empty for what is none.
 llvm::StringRef bodyPhase(mlir::func::FuncOp body);
 
+/// The argument in whose memory a result of a body lives.
+std::optional<int64_t> inplaceArgument(mlir::func::FuncOp body, unsigned result);
+
 /// True for a tensor of floating-point numbers.
 bool isFloatTensor(mlir::Type type);
 

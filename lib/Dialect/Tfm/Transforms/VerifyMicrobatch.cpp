@@ -18,12 +18,6 @@ constexpr StringRef kPhases[] = {TfmDialect::kForwardPhase, TfmDialect::kBackwar
                                  TfmDialect::kWeightGradientPhase, TfmDialect::kUpdatePhase, TfmDialect::kNormPhase};
 constexpr size_t kCalledPhases = 3;
 
-/// The argument in whose memory a result lives.
-std::optional<int64_t> inplaceArgument(func::FuncOp body, unsigned result) {
-  auto attr = body.getResultAttrOfType<IntegerAttr>(result, TfmDialect::kInplaceAttr);
-  return attr ? std::optional<int64_t>(attr.getInt()) : std::nullopt;
-}
-
 LogicalResult verifyInplace(func::FuncOp body) {
   llvm::SmallDenseSet<int64_t> taken;
   for (unsigned result = 0; result < body.getNumResults(); ++result) {

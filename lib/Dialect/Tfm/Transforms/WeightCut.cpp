@@ -113,23 +113,15 @@ void BackwardCutter::findCore() {
 }
 
 void BackwardCutter::chooseHandedOver() {
-  FlowNetwork network;
-  unsigned source = network.addNode(), sink = network.addNode();
-  DenseMap<Value, std::pair<unsigned, unsigned>> nodes; // where a value comes in and goes out
-  auto addValue = [&](Value value, int64_t capacity) {
-    unsigned in = network.addNode(), out = network.addNode();
-    network.addEdge(in, out, capacity);
-    nodes[value] = {in, out};
-    return in;
-  };
+  ValueCut values;
   DenseSet<Value> free; // follows from free arguments without work
   for (auto [argument, isFreeArgument] : llvm::zip_equal(block.getArguments(), isFree)) {
     int64_t bytes = isFreeArgument ? 0 : static_cast<int64_t>(bytesOf(argument.getType()));
-    network.addEdge(source, addValue(argument, bytes * kPerByte), FlowNetwork::kUnbounded);
+    values.add(argument, bytes * kPerByte);
+    values.charge(argument);
     if (isFreeArgument)
       free.insert(argument);
   }
-  SmallVector<Value> values;
   for (Operation &op : block.without_terminator()) {
     if (core.contains(&op))
       continue;
@@ -139,27 +131,19 @@ void BackwardCutter::chooseHandedOver() {
     for (Value result : op.getResults()) {
       int64_t bytes = static_cast<int64_t>(bytesOf(result.getType()));
       // Of equal bytes the tensor is kept, not its views.
-      unsigned in = addValue(result, bytes * kPerByte + kPerMoved * (isWeightOnly(&op) + isView(&op)));
+      values.add(result, bytes * kPerByte + kPerMoved * (isWeightOnly(&op) + isView(&op)));
       if (isFreeOp)
         free.insert(result);
       if (wholeInput.contains(&op) && !mayRepeat)
-        network.addEdge(source, in, FlowNetwork::kUnbounded);
+        values.charge(result);
       else if (wholeInput.contains(&op) && !isFreeOp && !isView(&op))
-        network.addEdge(source, in, kPerRepeated);
-      for (Value operand : op.getOperands())
-        network.addEdge(nodes.lookup(operand).second, in, FlowNetwork::kUnbounded);
-      values.push_back(result);
+        values.charge(result, kPerRepeated);
+      values.addMaking(result, op.getOperands());
     }
   }
   for (Value value : needed)
-    network.addEdge(nodes.lookup(value).second, sink, FlowNetwork::kUnbounded);
-  network.saturate(source, sink);
-  std::vector<bool> sinkSide = network.sinkSide(sink);
-  for (Value value : values) {
-    auto [in, out] = nodes.lookup(value);
-    if (!sinkSide[in] && sinkSide[out])
-      cut.handedOver.insert(value);
-  }
+    values.addNeed(value);
+  cut.handedOver = values.solve();
 }
 
 void BackwardCutter::collectOperations() {

@@ -169,9 +169,9 @@ private:
     }
     callees[call] = variant->body;
     for (auto [index, result] : llvm::enumerate(call.getResults())) {
-      auto inplace = callee.getResultAttrOfType<IntegerAttr>(index, TfmDialect::kInplaceAttr);
-      if (inplace && arguments[inplace.getInt()]->role == ArgumentState::Role::Accumulator) {
-        stateOf[result] = arguments[inplace.getInt()];
+      std::optional<int64_t> inplace = inplaceArgument(callee, index);
+      if (inplace && arguments[*inplace]->role == ArgumentState::Role::Accumulator) {
+        stateOf[result] = arguments[*inplace];
         continue;
       }
       ArgumentState &state = states.emplace_back();
