@@ -104,9 +104,8 @@ double TensorSizes::headWorkspace() const {
 }
 
 double dtypeBytes(const schedule::Plan &plan) { return plan.computeType == "f32" ? 4 : 2; }
-bool isSharded(const schedule::Plan &plan) { return plan.zero > 0 && plan.cp * plan.dp > 1; }
-bool keepsWeights(const schedule::Plan &plan) { return !(isSharded(plan) && plan.zero == 3); }
-bool keepsAccumulators(const schedule::Plan &plan) { return !(isSharded(plan) && plan.zero >= 2); }
+bool keepsWeights(const schedule::Plan &plan) { return !(plan.isSharded() && plan.zero == 3); }
+bool keepsAccumulators(const schedule::Plan &plan) { return !(plan.isSharded() && plan.zero >= 2); }
 
 int64_t paddedElements(const schedule::Plan &plan, int64_t elements) {
   return alignTo(elements, schedule::kBucketAlignment * plan.cp * plan.dp);
@@ -115,18 +114,18 @@ int64_t paddedElements(const schedule::Plan &plan, int64_t elements) {
 /// What one bucket holds all the time. `isOwner`: of what is tied, the stage with the optimizer's state.
 void addLasting(const schedule::Plan &plan, int64_t elements, bool isShared, bool isOwner, StageMemory &memory) {
   auto count = static_cast<double>(paddedElements(plan, elements));
-  double shard = isSharded(plan) ? count / static_cast<double>(plan.cp * plan.dp) : count;
+  double shard = plan.isSharded() ? count / static_cast<double>(plan.cp * plan.dp) : count;
   if (keepsWeights(plan) || isShared)
     memory.weights += count * dtypeBytes(plan);
   if (isOwner) {
-    if (plan.computeType != "f32" || isSharded(plan))
+    if (plan.computeType != "f32" || plan.isSharded())
       memory.optimizer += shard * 4;
     if (plan.optimizer == "adamw")
       memory.optimizer += shard * 8;
   }
   if (keepsAccumulators(plan) || isShared)
     memory.gradients += count * 4;
-  if (isSharded(plan))
+  if (plan.isSharded())
     memory.gradients += shard * 4;
 }
 

@@ -167,9 +167,9 @@ Result<std::shared_ptr<const ReplayProgram>> Solver::programOf(const Plan &plan,
   Result<std::vector<int64_t>> split = schedule::groupsOf(plan, microbatches);
   if (!split)
     return Error{split.error()};
-  bool sharded = plan.zero > 0 && plan.cp * plan.dp > 1;
-  std::vector<int64_t> key = {plan.pp, plan.chunks,      static_cast<int64_t>(plan.schedule()), sharded ? plan.zero : 0,
-                              plan.tp, plan.cp * plan.dp};
+  std::vector<int64_t> key = {
+      plan.pp, plan.chunks,      static_cast<int64_t>(plan.schedule()), plan.isSharded() ? plan.zero : 0,
+      plan.tp, plan.cp * plan.dp};
   key.insert(key.end(), split->begin(), split->end());
   key.insert(key.end(), plan.layersPerChunk.begin(), plan.layersPerChunk.end());
   std::shared_ptr<const ReplayProgram> &program = programs[key];

@@ -34,6 +34,8 @@ struct Plan {
   std::string attention = "auto";
   std::array<std::string, 4> order = {"tp", "cp", "pp", "dp"}; // of rank numbers, innermost axis first
 
+  /// Whether optimizer state and reduced gradients are shards over CP and DP, rather than whole.
+  bool isSharded() const { return zero > 0 && cp * dp > 1; }
   ScheduleKind schedule() const {
     return kind ? *kind : chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneForwardOneBackward;
   }

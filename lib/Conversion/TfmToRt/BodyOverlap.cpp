@@ -27,9 +27,12 @@ size_t BodyPlan::earliestPlace(const Unit &unit, size_t index) {
   return it == unitIndex.end() ? index : it->second + 1;
 }
 
-bool BodyPlan::isWaitedForAtOnce(const Unit &unit) const {
-  return !overlaps && communicatorOf(*shardAxes(unit.ops.front())) != rt::Communicator::Cp;
+/// True for a collective of tensor parallelism.
+static bool isTensorCollective(const Unit &unit) {
+  return unit.kind == UnitKind::Collective && communicatorOf(*shardAxes(unit.ops.front())) != rt::Communicator::Cp;
 }
+
+bool BodyPlan::isWaitedForAtOnce(const Unit &unit) const { return !overlaps && isTensorCollective(unit); }
 
 void BodyPlan::advanceCollectives() {
   size_t next = 0; // behind the collective before
@@ -80,7 +83,7 @@ void BodyPlan::overlapMatmuls() {
   };
   SmallVector<Operation *> collectives;
   for (const Unit &unit : units)
-    if (unit.kind == UnitKind::Collective && communicatorOf(*shardAxes(unit.ops.front())) != rt::Communicator::Cp)
+    if (isTensorCollective(unit))
       collectives.push_back(unit.ops.front());
   for (Operation *op : collectives) {
     size_t index = unitIndex[op];

@@ -57,6 +57,7 @@ private:
   FailureOr<uint32_t> addValue(Value value, schedule::ValueKind kind, int32_t index);
   std::vector<schedule::DimCut> cutsOf(RankedTensorType type) const;
   schedule::GridAxis tensorAxis(ArrayRef<tfm::Axis> axes) const;
+  schedule::GridAxis tensorAxisWhere(llvm::function_ref<bool(tfm::Axis)> holds) const;
   void addReduction(schedule::Parameter &parameter, Type accumulator);
   std::vector<schedule::BodyOperand> operandsOf(func::FuncOp body) const;
   schedule::BodyOperand operandOf(RankedTensorType type, schedule::DType dtype, bool isResult) const;
@@ -110,23 +111,21 @@ schedule::GridAxis Extractor::tensorAxis(ArrayRef<tfm::Axis> axes) const {
   return kv ? schedule::GridAxis::Kv : replica ? schedule::GridAxis::Replica : schedule::GridAxis::None;
 }
 
+/// The name for those axes of tensor parallelism for which `holds`; none where that is no axis.
+schedule::GridAxis Extractor::tensorAxisWhere(llvm::function_ref<bool(tfm::Axis)> holds) const {
+  SmallVector<tfm::Axis, 2> axes;
+  for (tfm::Axis axis : grid.tensorAxes())
+    if (!(grid.isSplit() && axis == tfm::Axis::Tp) && holds(axis))
+      axes.push_back(axis);
+  return axes.empty() ? schedule::GridAxis::None : tensorAxis(axes);
+}
+
 /// What is still to be reduced of a parameter's gradient beside cp and dp, and who counts it, off the accumulator's
 /// type.
 void Extractor::addReduction(schedule::Parameter &parameter, Type accumulator) {
   tfm::Distribution distribution = tfm::Distribution::of(accumulator);
-  SmallVector<tfm::Axis, 2> partial, replicated;
-  for (tfm::Axis axis : grid.tensorAxes()) {
-    if (grid.isSplit() && axis == tfm::Axis::Tp)
-      continue;
-    if (distribution[axis].isPartial())
-      partial.push_back(axis);
-    if (!distribution[axis].isSharded())
-      replicated.push_back(axis);
-  }
-  if (!partial.empty())
-    parameter.sum = tensorAxis(partial);
-  if (!replicated.empty())
-    parameter.replicated = tensorAxis(replicated);
+  parameter.sum = tensorAxisWhere([&](tfm::Axis axis) { return distribution[axis].isPartial(); });
+  parameter.replicated = tensorAxisWhere([&](tfm::Axis axis) { return !distribution[axis].isSharded(); });
 }
 
 FailureOr<uint32_t> Extractor::addValue(Value value, schedule::ValueKind kind, int32_t index) {
@@ -155,12 +154,9 @@ FailureOr<uint32_t> Extractor::addValue(Value value, schedule::ValueKind kind, i
 schedule::BodyOperand Extractor::operandOf(RankedTensorType type, schedule::DType dtype, bool isResult) const {
   schedule::BodyOperand operand{dtype, type.getShape().vec(), cutsOf(type), {}, isResult};
   tfm::Distribution distribution = tfm::Distribution::of(type);
-  SmallVector<tfm::Axis, 2> tensor;
-  for (tfm::Axis axis : grid.tensorAxes())
-    if (distribution[axis].isPartial())
-      tensor.push_back(axis);
-  if (!tensor.empty())
-    operand.partial.push_back(tensorAxis(tensor));
+  schedule::GridAxis sum = tensorAxisWhere([&](tfm::Axis axis) { return distribution[axis].isPartial(); });
+  if (sum != schedule::GridAxis::None)
+    operand.partial.push_back(sum);
   if (distribution[tfm::Axis::Cp].isPartial())
     operand.partial.push_back(schedule::GridAxis::Cp);
   return operand;

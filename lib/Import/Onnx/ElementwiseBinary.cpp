@@ -46,6 +46,10 @@ std::optional<Expr> TensorBuilder::foldInt(Binary kind, const Expr &x, const Exp
     Sign sign = symbols.sign(expr);
     return sign == Sign::Negative || sign == Sign::NonPositive;
   };
+  if ((kind == Binary::Div || kind == Binary::Mod) && y.is(0)) {
+    fail("an integer is divided by 0");
+    return std::nullopt;
+  }
   switch (kind) {
   case Binary::Add:
     return x + y;
@@ -54,18 +58,10 @@ std::optional<Expr> TensorBuilder::foldInt(Binary kind, const Expr &x, const Exp
   case Binary::Mul:
     return x * y;
   case Binary::Div: // truncates; sizes are not negative
-    if (y.is(0)) {
-      fail("an integer is divided by 0");
-      return std::nullopt;
-    }
     if (isNegative(x) != isNegative(y))
       return -symbols.floorDiv(isNegative(x) ? -x : x, isNegative(y) ? -y : y);
     return isNegative(x) ? symbols.floorDiv(-x, -y) : symbols.floorDiv(x, y);
   case Binary::Mod:
-    if (y.is(0)) {
-      fail("an integer is divided by 0");
-      return std::nullopt;
-    }
     return symbols.mod(x, y);
   case Binary::Fmod:
     if (y.is(0) || isNegative(x) || isNegative(y))

@@ -33,9 +33,6 @@ void size(NodeContext &n) { n.out(0, n.b.scalarInt(n.b.count(n.in(0).shape))); }
 
 void reshape(NodeContext &n) {
   const Value &x = n.in(0);
-  n.in(1);
-  if (n.b.failed())
-    return;
   std::vector<Expr> wanted = n.exprs(1, "the target shape");
   if (n.b.failed() || !n.unsupportedWhy.empty())
     return;
