@@ -44,32 +44,37 @@ float bf16ToFloat(uint32_t bits) {
 }
 } // namespace
 
+/// Why a lane may not take part in an operation, given those that wait in its warp; empty if it may.
+static std::string refusal(uint32_t mask, unsigned lane, uint32_t live, const Gathering *open, bool same,
+                           const drover_emu_kernel &kernel) {
+  std::ostringstream text;
+  if (!(mask >> lane & 1))
+    text << "warp operation by lane " << lane << ", which its mask 0x" << std::hex << mask << " leaves out";
+  else if (mask & ~live)
+    text << "warp operation whose mask 0x" << std::hex << mask << " has lanes that are not there, 0x" << (mask & ~live);
+  else if (open && !same)
+    text << "divergent warp operation: other lanes wait in "
+         << (open->site < kernel.site_count ? kernel.sites[open->site] : "another one") << " with mask 0x" << std::hex
+         << open->mask;
+  return text.str();
+}
+
 void Machine::collective(uint32_t mask, int kind, uint32_t site, void *slot, void (*combine)(Machine &, Gathering &)) {
   Warp &warp = warps[current / warpSize];
   unsigned lane = current % warpSize;
-  auto refuse = [&](const std::string &what) {
-    if (checks & DROVER_EMU_CHECK_BARRIER)
-      fault("barrier", site, current, nullptr, what);
-    abandonBlock();
-  };
-  std::ostringstream text;
-  if (!(mask >> lane & 1)) {
-    text << "warp operation by lane " << lane << ", which its mask 0x" << std::hex << mask << " leaves out";
-    refuse(text.str());
-  }
-  if (mask & ~warp.live) {
-    text << "warp operation whose mask 0x" << std::hex << mask << " has lanes that are not there, 0x"
-         << (mask & ~warp.live);
-    refuse(text.str());
-  }
   auto open = std::find_if(warp.gatherings.begin(), warp.gatherings.end(),
                            [&](const Gathering &other) { return other.mask & mask; });
-  if (open != warp.gatherings.end() && (open->mask != mask || open->kind != kind || open->site != site)) {
-    text << "divergent warp operation: other lanes wait in "
-         << (open->site < kernel->site_count ? kernel->sites[open->site] : "another one") << " with mask 0x" << std::hex
-         << open->mask;
-    refuse(text.str());
+  bool found = open != warp.gatherings.end();
+  bool same = found && open->mask == mask && open->kind == kind && open->site == site;
+  bool refused = false;
+  {
+    std::string why = refusal(mask, lane, warp.live, found ? &*open : nullptr, same, *kernel);
+    refused = !why.empty();
+    if (refused && (checks & DROVER_EMU_CHECK_BARRIER))
+      fault("barrier", site, current, nullptr, why);
   }
+  if (refused)
+    abandonBlock(); // this stack is left for good: nothing on it may own memory
   if (open == warp.gatherings.end()) {
     warp.gatherings.push_back({mask, 0, kind, site, {}});
     open = warp.gatherings.end() - 1;
