@@ -112,7 +112,7 @@ private:
   }
 
   LogicalResult refuse(Operation *op) {
-    return op->emitOpError("the emulator has no rule for this operation"), failure();
+    return op->emitError("the emulator has no rule for this operation"), failure();
   }
 
   LogicalResult hookNvvm(Operation *op) {
@@ -168,7 +168,7 @@ private:
     emu::Origin origin = origins.lookup(pointer);
     if (origin.kind == emu::Origin::Local || origin.kind == emu::Origin::Constant) {
       if (origin.kind == emu::Origin::Constant && (flags & DROVER_EMU_WRITE))
-        return op.emitOpError("kernels may not write to globals outside shared memory");
+        return op.emitError("kernels may not write to globals outside shared memory");
       return success();
     }
     unsigned space = cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace();
@@ -269,7 +269,7 @@ private:
     if (shape.getM() != 16 || shape.getN() != 8 || shape.getK() != 16 || op.getMultiplicandAPtxType() != bf16 ||
         op.getMultiplicandBPtxType() != bf16 || op.getOperandA().size() != 4 || op.getOperandB().size() != 2 ||
         op.getOperandC().size() != 4)
-      return op.emitOpError("the emulator knows mma.sync of bf16 with shape m16n8k16 and f32 accumulators only");
+      return op.emitError("the emulator knows mma.sync of bf16 with shape m16n8k16 and f32 accumulators only");
     Value d = temporary(f32, 4);
     call("drover_emu_mma_m16n8k16_bf16", none,
          {d, spill(op.getOperandA(), i32), spill(op.getOperandB(), i32), spill(op.getOperandC(), f32), site(op)});

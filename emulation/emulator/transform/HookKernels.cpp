@@ -23,7 +23,7 @@ static FailureOr<uint32_t> staticSharedBytes(LLVM::LLVMFuncOp kernel, ModuleOp m
       return WalkResult::advance();
     auto global = module.lookupSymbol<LLVM::GlobalOp>(op.getGlobalName());
     if (used && global != used) {
-      op.emitOpError("a kernel has one global of shared memory, this one also uses '") << used.getSymName() << "'";
+      op.emitError("a kernel has one global of shared memory, this one also uses '") << used.getSymName() << "'";
       return WalkResult::interrupt();
     }
     used = global;
@@ -60,7 +60,7 @@ static FailureOr<emu::KernelInfo> describe(LLVM::LLVMFuncOp kernel, ModuleOp mod
       if (auto extent = kernel.getArgAttrOfType<IntegerAttr>(index, "llvm.dereferenceable"))
         one.extent = extent.getInt();
     } else if (!argument.getType().isIntOrFloat()) {
-      return kernel.emitOpError("argument ")
+      return kernel.emitError("argument ")
              << index << " of a kernel is a pointer, an integer or a float, not " << argument.getType();
     }
     info.arguments.push_back(one);
@@ -104,7 +104,7 @@ FailureOr<OwningOpRef<ModuleOp>> emu::hookKernels(ModuleOp source) {
     for (Operation &op : llvm::make_early_inc_range(*gpuModule.getBody())) {
       auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
       if (!function && !isa<LLVM::GlobalOp>(op))
-        return op.emitOpError("expects functions and globals of the llvm dialect in a gpu.module");
+        return op.emitError("expects functions and globals of the llvm dialect in a gpu.module");
       bool isKernel = function && (function->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName()) ||
                                    function->hasAttr(gpu::GPUDialect::getKernelFuncAttrName()));
       StringRef name = SymbolTable::getSymbolName(&op);
