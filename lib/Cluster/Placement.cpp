@@ -9,8 +9,8 @@
 using namespace drover;
 using namespace drover::cluster;
 
-Placement::Placement(const Cluster &cluster, const Grid &grid)
-    : cluster(&cluster), grid(grid), numLevels(cluster.levels.size()) {
+Placement::Placement(const Cluster &cluster, const Grid &grid, SpanCache *cache)
+    : cluster(&cluster), cache(cache), grid(grid), numLevels(cluster.levels.size()) {
   assert(!checkGrid(cluster, grid) && "the grid does not fit");
   for (size_t level = 0; level < numLevels; ++level)
     unit[level] = cluster.gpusIn(level);
@@ -49,7 +49,7 @@ Span Placement::spanOf(AxisSet axes) const {
     }
     std::optional<int64_t> inside = ranksInUnit(axes, unit[level]);
     if (!inside)
-      return countSpan(axes);
+      return countOnce(axes);
     span.ranksIn[level] = *inside;
     span.fanout[level] = (*inside + below - 1) / below;
     if (level > 0 && below < span.ranks)
@@ -60,6 +60,27 @@ Span Placement::spanOf(AxisSet axes) const {
     unitBelow = unit[level];
   }
   return span;
+}
+
+Span Placement::countOnce(AxisSet axes) const {
+  if (!cache)
+    return countSpan(axes);
+  // Sizes of runs along the order, alternately outside and inside of a group.
+  std::vector<int64_t> runs = {1};
+  bool inside = false;
+  for (Axis axis : grid.order) {
+    if (grid.size(axis) == 1)
+      continue;
+    if (axes.contains(axis) != inside) {
+      runs.push_back(1);
+      inside = !inside;
+    }
+    runs.back() *= grid.size(axis);
+  }
+  auto known = cache->known.find(runs);
+  if (known == cache->known.end())
+    known = cache->known.emplace(runs, countSpan(axes)).first;
+  return known->second;
 }
 
 Span Placement::countSpan(AxisSet axes) const {

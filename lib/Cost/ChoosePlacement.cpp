@@ -23,9 +23,9 @@ double cost::callSeconds(const Placement &placement, const AxisTraffic &traffic)
   return messageSeconds(placement.getCluster(), traffic.bytes, span.outermost, senders);
 }
 
-OrderCost cost::costOfOrder(const cluster::Cluster &cluster, const Grid &grid,
-                            const std::vector<AxisTraffic> &traffic) {
-  Placement placement(cluster, grid);
+OrderCost cost::costOfOrder(const cluster::Cluster &cluster, const Grid &grid, const std::vector<AxisTraffic> &traffic,
+                            cluster::SpanCache *cache) {
+  Placement placement(cluster, grid, cache);
   OrderCost cost{grid.order, 0, 0};
   for (const AxisTraffic &each : traffic) {
     double seconds = callSeconds(placement, each);
@@ -36,7 +36,7 @@ OrderCost cost::costOfOrder(const cluster::Cluster &cluster, const Grid &grid,
 }
 
 std::vector<OrderCost> cost::choosePlacement(const cluster::Cluster &cluster, Grid sizes,
-                                             const std::vector<AxisTraffic> &traffic) {
+                                             const std::vector<AxisTraffic> &traffic, cluster::SpanCache *cache) {
   std::vector<Axis> placed;
   for (Axis axis : cluster::kDefaultOrder)
     if (sizes.size(axis) > 1)
@@ -50,7 +50,7 @@ std::vector<OrderCost> cost::choosePlacement(const cluster::Cluster &cluster, Gr
       if (sizes.size(axis) > 1)
         axis = *next++;
     sizes.order = order;
-    costs.push_back(costOfOrder(cluster, sizes, traffic));
+    costs.push_back(costOfOrder(cluster, sizes, traffic, cache));
   } while (std::next_permutation(placed.begin(), placed.end()));
   std::sort(costs.begin(), costs.end(), [](const OrderCost &a, const OrderCost &b) {
     return std::tie(a.exposedSeconds, a.seconds, a.order) < std::tie(b.exposedSeconds, b.seconds, b.order);

@@ -49,7 +49,7 @@ std::optional<Plan> solveFreed(Problem problem) {
 }
 } // namespace
 
-Infeasibility planner::explainInfeasible(const Problem &problem, const Space &space, const std::optional<Plan> &nearest,
+Infeasibility planner::explainInfeasible(const Problem &problem, const Space &space, const Plan *nearest,
                                          double overflowBytes) {
   Infeasibility why;
   if (nearest) {
@@ -58,13 +58,12 @@ Infeasibility planner::explainInfeasible(const Problem &problem, const Space &sp
                      gib(usable + overflowBytes) + " on its fullest stage, " + gib(overflowBytes) + " more than the " +
                      gib(usable) + " that a " + problem.cluster.device.name + " leaves beside its context";
   } else {
-    int64_t most = -1;
-    for (const auto &[name, rejection] : space.getRejections())
-      if (rejection.count > most) {
-        most = rejection.count;
-        why.constraint = name + ": " + rejection.example;
-      }
-    if (most < 0)
+    // The constraint that the layouts which come furthest fail at.
+    const auto &rejections = space.getRejections();
+    for (const char *constraint : {"dp", "sequence length", "heads", "global batch", "layers"})
+      if (auto rejection = rejections.find(constraint); rejection != rejections.end())
+        why.constraint = std::string(constraint) + ": " + rejection->second.example;
+    if (why.constraint.empty())
       why.constraint = "no grid of the choices has " + std::to_string(problem.gpus) + " ranks";
   }
   // The nearest change is one choice let go: those that cost least to change first.

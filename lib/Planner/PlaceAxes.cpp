@@ -9,7 +9,7 @@ using namespace drover;
 using namespace drover::planner;
 using cluster::Axis;
 
-cluster::AxisOrder planner::placeAxes(const Problem &problem, const schedule::Plan &plan) {
+cluster::AxisOrder planner::placeAxes(const Problem &problem, const schedule::Plan &plan, cluster::SpanCache &spans) {
   cost::Sizes sizes;
   sizes.tp = plan.tp, sizes.cp = plan.cp;
   sizes.microbatch = plan.microbatch, sizes.sequence = plan.sequenceLength;
@@ -48,5 +48,5 @@ cluster::AxisOrder planner::placeAxes(const Problem &problem, const schedule::Pl
                      cost::Algorithm::Auto});
   cluster::Grid grid;
   grid.sizes = {plan.tp, plan.cp, plan.pp, plan.dp};
-  return cost::choosePlacement(problem.cluster, grid, traffic).front().order;
+  return cost::choosePlacement(problem.cluster, grid, traffic, &spans).front().order;
 }

@@ -11,11 +11,11 @@
 namespace drover::planner {
 
 /// The order of the axes that a grid's traffic asks for.
-cluster::AxisOrder placeAxes(const Problem &problem, const schedule::Plan &plan);
+cluster::AxisOrder placeAxes(const Problem &problem, const schedule::Plan &plan, cluster::SpanCache &spans);
 
 /// Why a problem has no answer: the constraint that keeps everything out, or the memory that is missing for `nearest`.
-Infeasibility explainInfeasible(const Problem &problem, const Space &space,
-                                const std::optional<schedule::Plan> &nearest, double overflowBytes);
+Infeasibility explainInfeasible(const Problem &problem, const Space &space, const schedule::Plan *nearest,
+                                double overflowBytes);
 
 } // namespace drover::planner
 

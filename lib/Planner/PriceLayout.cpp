@@ -30,9 +30,9 @@ class LayoutPricer {
 public:
   LayoutPricer(const ModelShape &shape, const cluster::Cluster &cluster, const Layout &layout, const Software &software,
                const cluster::Grid &grid, const Sizes &sizes, Precision precision,
-               const cluster::AttentionRates &attention)
+               const cluster::AttentionRates &attention, cluster::SpanCache *spans)
       : shape(shape), cluster(cluster), device(cluster.device), plan(layout.plan), software(software), sizes(sizes),
-        precision(precision), attention(attention), placement(cluster, grid), tpSpan(placement.spanOf(Axis::TP)),
+        precision(precision), attention(attention), placement(cluster, grid, spans), tpSpan(placement.spanOf(Axis::TP)),
         cpSpan(placement.spanOf(Axis::CP)), shardSpan(placement.spanOf({Axis::CP, Axis::DP})),
         algorithm(software.nvls ? Algorithm::Auto : Algorithm::AutoNoNvls) {}
 
@@ -207,14 +207,16 @@ void LayoutPricer::priceExchange(LayoutCosts &costs) const {
   if (shardSpan.ranks == 1)
     return;
   bool inLayers = shardsParameters() && software.fineBuckets;
+  double gather = 0, reduce = 0, known = -1; // of a chunk with so many elements: neighbours have often as many
   for (size_t chunk = 0; chunk < chunks; ++chunk) {
     auto elements = static_cast<double>(costs.shape.elements[chunk]);
     auto layers = static_cast<double>(costs.shape.layers[chunk]);
     if (inLayers) // the rest are embedding and head, gathered and reduced for every microbatch
       elements -= layers * static_cast<double>(shape.layerParameters()) / static_cast<double>(plan.tp);
-    double gather = 0, reduce;
     auto gradient = static_cast<double>(software.gradientBytes);
-    if (plan.zero == 0 || software.shardRanks > 0) {
+    if (elements == known) {
+      // as before
+    } else if (plan.zero == 0 || software.shardRanks > 0) {
       reduce = exchangeSeconds(CollectiveKind::AllReduce, elements, gradient);
       if (plan.zero > 0)
         gather = collectiveSeconds(cluster, CollectiveKind::AllGather, elements * 2,
@@ -223,6 +225,7 @@ void LayoutPricer::priceExchange(LayoutCosts &costs) const {
       reduce = exchangeSeconds(CollectiveKind::ReduceScatter, elements, gradient);
       gather = exchangeSeconds(CollectiveKind::AllGather, elements, 2);
     }
+    known = elements;
     size_t stage = chunk % static_cast<size_t>(plan.pp);
     if (inLayers) {
       // The first and the last bucket have nothing to hide behind; their reductions do, but for the embedding's.
@@ -298,7 +301,7 @@ std::vector<int64_t> planner::layersOfChunks(const ModelShape &shape, const sche
 }
 
 Result<LayoutCosts> planner::priceLayout(const ModelShape &shape, const cluster::Cluster &cluster, const Layout &layout,
-                                         const Software &software) {
+                                         const Software &software, cluster::SpanCache *spans) {
   if (std::optional<Error> error = checkShape(shape))
     return *error;
   const schedule::Plan &plan = layout.plan;
@@ -335,5 +338,5 @@ Result<LayoutCosts> planner::priceLayout(const ModelShape &shape, const cluster:
   sizes.unfusedAttention = attention->kernel == "unfused";
   sizes.gradientBytes = software.gradientBytes;
   sizes.documentLength = software.documentLength;
-  return LayoutPricer(shape, cluster, layout, software, grid, sizes, precision, *attention).price(*microbatches);
+  return LayoutPricer(shape, cluster, layout, software, grid, sizes, precision, *attention, spans).price(*microbatches);
 }

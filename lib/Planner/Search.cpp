@@ -6,9 +6,10 @@
 #include "PlaceAxes.h"
 #include "Space.h"
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <memory>
-#include <tuple>
+#include <numeric>
 
 using namespace drover;
 using namespace drover::planner;
@@ -32,14 +33,14 @@ public:
 
 private:
   std::optional<Error> boundGroups();
-  Result<UnitSeconds> unitsOf(const Plan &plan, const cluster::AxisOrder &order);
-  double boundOf(const Plan &plan, const UnitSeconds &units) const;
+  Result<UnitSeconds> unitsOf(const LayoutGroup &group, const cluster::AxisOrder &order);
+  double boundOf(const LayoutGroup &group, const UnitSeconds &units) const;
   double refinedBound(const Plan &plan, const LayoutCosts &costs) const;
-  const cluster::AxisOrder &orderOf(const Plan &plan);
-  std::optional<Error> visit(const Plan &plan);
+  const cluster::AxisOrder &orderOf(const LayoutGroup &group);
+  std::optional<Error> visit(const Plan &plan, const cluster::AxisOrder &order, double &seconds);
   Result<std::shared_ptr<const ReplayProgram>> programOf(const Plan &plan, int64_t microbatches);
   void keep(RankedPlan ranked);
-  void noteOverflow(const Plan &plan, double bytes);
+  void noteOverflow(const Layout &layout, double bytes);
   double worst() const {
     return static_cast<int64_t>(solution.plans.size()) < problem.top ? std::numeric_limits<double>::infinity()
                                                                      : solution.plans.back().projection.stepSeconds;
@@ -53,28 +54,31 @@ private:
   std::vector<LayoutGroup> groups;
   Solution solution;
   std::map<std::array<int64_t, 4>, cluster::AxisOrder> orders;
-  std::map<std::tuple<std::array<int64_t, 5>, cluster::AxisOrder, std::string, std::string>, UnitSeconds> units;
+  std::map<std::pair<std::array<int64_t, 7>, cluster::AxisOrder>, UnitSeconds> units;
+  cluster::SpanCache spans;
   std::map<std::vector<int64_t>, std::shared_ptr<const ReplayProgram>> programs;
   // The layout that comes nearest to fitting.
   double leastOverflow = std::numeric_limits<double>::infinity();
-  std::optional<Plan> nearest;
+  std::optional<Layout> nearest;
 };
 
-const cluster::AxisOrder &Solver::orderOf(const Plan &plan) {
-  std::array<int64_t, 4> key = {plan.tp, plan.cp, plan.pp, plan.dp};
+const cluster::AxisOrder &Solver::orderOf(const LayoutGroup &group) {
+  std::array<int64_t, 4> key = {group.tp, group.cp, group.pp, group.dp};
   auto known = orders.find(key);
   if (known == orders.end())
-    known = orders.emplace(key, problem.order ? *problem.order : placeAxes(problem, plan)).first;
+    known = orders.emplace(key, problem.order ? *problem.order : placeAxes(problem, space.planOf(group), spans)).first;
   return known->second;
 }
 
 /// TP and CP lie innermost in the usual order, whatever else the grid has; in other orders all of it counts.
-Result<UnitSeconds> Solver::unitsOf(const Plan &plan, const cluster::AxisOrder &order) {
+Result<UnitSeconds> Solver::unitsOf(const LayoutGroup &group, const cluster::AxisOrder &order) {
   bool usual = order == cluster::kDefaultOrder;
-  std::array<int64_t, 5> sizes = {plan.tp, plan.cp, usual ? 0 : plan.pp, usual ? 0 : plan.dp, plan.microbatch};
-  auto key = std::make_tuple(sizes, order, plan.recompute, plan.tpOverlap);
-  if (auto known = units.find(key); known != units.end())
+  std::array<int64_t, 7> key = {group.tp,         group.cp,        usual ? 0 : group.pp, usual ? 0 : group.dp,
+                                group.microbatch, group.recompute, group.tpOverlap};
+  auto known = units.find({key, order});
+  if (known != units.end())
     return known->second;
+  Plan plan = space.planOf(group);
   Layout layout{plan, order};
   layout.plan.chunks = 1;
   layout.plan.run = {};
@@ -82,7 +86,7 @@ Result<UnitSeconds> Solver::unitsOf(const Plan &plan, const cluster::AxisOrder &
   layout.plan.layersPerChunk.assign(static_cast<size_t>(plan.pp), 0);
   layout.plan.layersPerChunk.front() = problem.model.layers;
   layout.plan.globalBatches = {plan.microbatch * plan.dp * plan.pp};
-  Result<LayoutCosts> costs = priceLayout(problem.model, problem.cluster, layout, problem.software);
+  Result<LayoutCosts> costs = priceLayout(problem.model, problem.cluster, layout, problem.software, &spans);
   if (!costs)
     return Error{costs.error()};
   UnitSeconds unit;
@@ -93,21 +97,22 @@ Result<UnitSeconds> Solver::unitsOf(const Plan &plan, const cluster::AxisOrder &
     unit.head[phase] = costs->ends.back()[phase];
   }
   unit.slowest = costs->slowest;
-  return units.emplace(key, unit).first->second;
+  return units.emplace(std::make_pair(key, order), unit).first->second;
 }
 
 /// No stage starts before its first microbatch came through the stages before it, nor do these end before its last
 /// gradient came back: whatever the schedule, messages free. A split backward hands on its first part.
-double Solver::boundOf(const Plan &plan, const UnitSeconds &unit) const {
-  auto microbatches = static_cast<double>(problem.globalBatch / (plan.microbatch * plan.dp));
-  size_t chunks = plan.layersPerChunk.size(), stages = static_cast<size_t>(plan.pp);
+double Solver::boundOf(const LayoutGroup &group, const UnitSeconds &unit) const {
+  auto microbatches = static_cast<double>(space.microbatchesOf(group));
+  const std::vector<int64_t> &layers = space.layersOf(group);
+  size_t chunks = layers.size(), stages = static_cast<size_t>(group.pp);
   std::vector<double> work(stages, 0), fill(stages, 0);
   const std::vector<schedule::ScheduleKind> &kinds = problem.choices.schedules;
   bool handsOnEarly = std::find(kinds.begin(), kinds.end(), schedule::ScheduleKind::ZeroBubbleH1) != kinds.end();
   double before = 0;
   for (size_t c = 0; c < chunks; ++c) {
-    double forward = unit.layer[0] * static_cast<double>(plan.layersPerChunk[c]);
-    double backward = unit.layer[1] * static_cast<double>(plan.layersPerChunk[c]);
+    double forward = unit.layer[0] * static_cast<double>(layers[c]);
+    double backward = unit.layer[1] * static_cast<double>(layers[c]);
     if (c == 0)
       forward += unit.embed[0], backward += unit.embed[1];
     if (c + 1 == chunks)
@@ -124,41 +129,64 @@ double Solver::boundOf(const Plan &plan, const UnitSeconds &unit) const {
   return bound * (1 + unit.slowest);
 }
 
-/// The same with the exchange that nothing can hide: the gather of a stage's first chunk and the reduction behind its
-/// last backward; and the messages on the way.
+/// The same with messages and DP's exchange. On every stage
+/// - the reduction of its first chunk follows the last backward of all;
+/// - the last gather precedes all backwards, and the forwards of the last chunk: of any microbatch these come first;
+/// - no reduction of the last run starts before all forwards and the last chunk's backwards are done.
 double Solver::refinedBound(const Plan &plan, const LayoutCosts &costs) const {
   auto microbatches = static_cast<double>(costs.microbatches);
-  size_t stages = static_cast<size_t>(plan.pp);
-  double bound = 0, before = 0;
+  auto stages = static_cast<size_t>(plan.pp);
+  const std::vector<std::array<double, 3>> &phases = costs.replay.phases;
+  auto exchangeOf = [](const std::vector<double> &list, size_t chunk) { return list.empty() ? 0 : list[chunk]; };
+  double bound = 0, fill = 0;
   for (size_t s = 0; s < stages; ++s) {
-    double work = 0;
-    for (size_t c = s; c < costs.replay.phases.size(); c += stages)
-      work += costs.replay.phases[c][0] + costs.replay.phases[c][1] + costs.replay.phases[c][2];
-    double total = before + microbatches * work;
-    if (s == 0 && !costs.replay.gathers.empty())
-      total += costs.replay.gathers[0] + costs.replay.reductions[0];
-    bound = std::max(bound, total);
-    before += costs.replay.phases[s][0] + costs.replay.phases[s][1];
+    double forwards = 0, backwards = 0, gathers = 0, reductions = 0;
+    size_t last = s;
+    for (size_t c = s; c < phases.size(); c += stages) {
+      forwards += phases[c][0];
+      backwards += phases[c][1] + phases[c][2];
+      gathers += exchangeOf(costs.replay.gathers, c);
+      reductions += exchangeOf(costs.replay.reductions, c);
+      last = c;
+    }
+    double tail = exchangeOf(costs.replay.reductions, s);
+    double work = fill + microbatches * (forwards + backwards) + tail;
+    if (s == 0)
+      work += exchangeOf(costs.replay.gathers, 0);
+    double gathered = gathers + microbatches * (phases[last][0] + backwards) + tail;
+    double reduced = fill + microbatches * (forwards + phases[last][1] + phases[last][2]) + reductions;
+    bound = std::max({bound, work, gathered, reduced});
+    fill += phases[s][0] + phases[s][1];
     if (!costs.replay.transfers.empty() && s + 1 < stages)
-      before += costs.replay.transfers[s][0] + costs.replay.transfers[s + 1][1];
+      fill += costs.replay.transfers[s][0] + costs.replay.transfers[s + 1][1];
   }
   return costs.stepSeconds(bound);
 }
 
 std::optional<Error> Solver::boundGroups() {
   std::optional<Error> error;
-  space.forEachGroup([&](const Plan &plan) {
+  space.forEachGroup([&](const LayoutGroup &group) {
     if (error)
       return;
-    Result<UnitSeconds> unit = unitsOf(plan, orderOf(plan));
-    if (!unit)
+    Result<UnitSeconds> unit = unitsOf(group, orderOf(group));
+    if (!unit) {
       error = Error{unit.error()};
-    else
-      groups.push_back({plan, boundOf(plan, *unit), groups.size()});
+      return;
+    }
+    groups.push_back(group);
+    groups.back().bound = std::nextafter(static_cast<float>(boundOf(group, *unit)), 0.0f);
   });
-  std::sort(groups.begin(), groups.end(), [](const LayoutGroup &a, const LayoutGroup &b) {
-    return std::make_pair(a.bound, a.index) < std::make_pair(b.bound, b.index);
+  // Groups of one bound keep the order of the space.
+  std::vector<uint32_t> order(groups.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    return std::make_pair(groups[a].bound, a) < std::make_pair(groups[b].bound, b);
   });
+  std::vector<LayoutGroup> sorted;
+  sorted.reserve(groups.size());
+  for (uint32_t i : order)
+    sorted.push_back(groups[i]);
+  groups = std::move(sorted);
   return error;
 }
 
@@ -182,10 +210,10 @@ Result<std::shared_ptr<const ReplayProgram>> Solver::programOf(const Plan &plan,
   return program;
 }
 
-void Solver::noteOverflow(const Plan &plan, double bytes) {
+void Solver::noteOverflow(const Layout &layout, double bytes) {
   if (bytes - usable() < leastOverflow) {
     leastOverflow = bytes - usable();
-    nearest = plan;
+    nearest = layout;
   }
 }
 
@@ -198,17 +226,18 @@ void Solver::keep(RankedPlan ranked) {
     solution.plans.pop_back();
 }
 
-std::optional<Error> Solver::visit(const Plan &plan) {
+/// Sets `seconds` where it finds them out.
+std::optional<Error> Solver::visit(const Plan &plan, const cluster::AxisOrder &order, double &seconds) {
   int64_t microbatches = problem.globalBatch / (plan.microbatch * plan.dp);
   if (useBounds) {
     Result<std::vector<int64_t>> split = schedule::groupsOf(plan, microbatches);
     if (double bytes = leastMemoryOf(problem.model, plan, *split); bytes > usable()) {
-      noteOverflow(plan, bytes);
+      noteOverflow({plan, order}, bytes);
       return std::nullopt;
     }
   }
-  Layout layout{plan, orderOf(plan)};
-  Result<LayoutCosts> costs = priceLayout(problem.model, problem.cluster, layout, problem.software);
+  Layout layout{plan, order};
+  Result<LayoutCosts> costs = priceLayout(problem.model, problem.cluster, layout, problem.software, &spans);
   ++solution.priced;
   if (!costs)
     return Error{costs.error()};
@@ -221,12 +250,13 @@ std::optional<Error> Solver::visit(const Plan &plan) {
   ranked.layout = std::move(layout);
   ranked.projection = project(problem.model, problem.cluster, plan, *costs, **program);
   ++solution.replayed;
+  seconds = ranked.projection.stepSeconds;
   if (ranked.projection.stepSeconds >= worst())
     return std::nullopt;
   ranked.memory = memoryOf(problem.model, plan, **program);
   ranked.fits = fitsOn(problem.cluster.device, ranked.memory);
   if (!ranked.fits)
-    noteOverflow(plan, ranked.peakBytes());
+    noteOverflow(ranked.layout, ranked.peakBytes());
   else
     keep(std::move(ranked));
   return std::nullopt;
@@ -244,27 +274,33 @@ Result<Solution> Solver::run(bool bounded) {
     if (progress && done % 256 == 0)
       progress(static_cast<int64_t>(done), static_cast<int64_t>(groups.size()),
                solution.plans.empty() ? 0 : solution.plans.front().projection.stepSeconds);
-    for (const Plan &plan : space.expand(groups[done].plan)) {
+    // With more sharded nothing else is earlier: accumulators and then parameters wait for others' memory. A run's
+    // layouts come from zero 1 on, so that the one before bounds the next.
+    std::map<std::pair<schedule::ScheduleKind, int64_t>, double> fastest;
+    for (const Plan &plan : space.expand(groups[done])) {
       ++solution.searched;
-      if (std::optional<Error> error = visit(plan))
+      double ignored = 0, &least = plan.zero > 0 ? fastest[{plan.schedule(), plan.run.front()}] : ignored;
+      if (useBounds && least >= worst())
+        continue;
+      if (std::optional<Error> error = visit(plan, orderOf(groups[done]), least))
         return *error;
     }
   }
   for (; done < groups.size(); ++done)
-    solution.searched += space.countLayouts(groups[done].plan);
+    solution.searched += space.countLayouts(groups[done]);
   if (!solution.plans.empty()) {
     solution.provenSeconds = solution.plans.back().projection.stepSeconds;
     return std::move(solution);
   }
   // A layout that is given in full is answered whether it fits or not.
   if (solution.searched == 1 && nearest) {
-    Result<RankedPlan> only = evaluate(problem, {*nearest, orderOf(*nearest)});
+    Result<RankedPlan> only = evaluate(problem, *nearest);
     if (!only)
       return Error{only.error()};
     solution.plans.push_back(std::move(*only));
     solution.provenSeconds = solution.plans.front().projection.stepSeconds;
   }
-  solution.infeasible = explainInfeasible(problem, space, nearest, leastOverflow);
+  solution.infeasible = explainInfeasible(problem, space, nearest ? &nearest->plan : nullptr, leastOverflow);
   return std::move(solution);
 }
 

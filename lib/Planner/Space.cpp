@@ -25,7 +25,9 @@ std::vector<int64_t> countUpTo(int64_t limit) {
 }
 } // namespace
 
-Space::Space(const Problem &problem) : problem(problem) {}
+Space::Space(const Problem &problem)
+    : problem(problem), recomputes(orAll(problem.choices.recompute, {"none", "selective", "full"})),
+      tpOverlaps(orAll(problem.choices.tpOverlap, {"none", "bulk", "ring"})) {}
 
 void Space::reject(const char *constraint, const std::string &example) {
   Rejection &rejection = rejections[constraint];
@@ -44,129 +46,147 @@ std::vector<int64_t> Space::divisors(const std::vector<int64_t> &chosen, int64_t
 
 /// Even; and with the first and last chunk a layer short, for the embedding and the head (arXiv 2407.21783, section
 /// 3.3.2).
-std::vector<std::vector<int64_t>> Space::layersOf(int64_t chunks) const {
-  if (!problem.choices.layersPerChunk.empty())
-    return {problem.choices.layersPerChunk};
-  std::vector<std::vector<int64_t>> variants = {schedule::spreadLayers(problem.model.layers, chunks)};
+void Space::findLayers(int64_t chunks) {
+  std::vector<std::vector<int64_t>> &found = variants[chunks];
+  if (!found.empty())
+    return;
+  if (!problem.choices.layersPerChunk.empty()) {
+    found = {problem.choices.layersPerChunk};
+    return;
+  }
+  found = {schedule::spreadLayers(problem.model.layers, chunks)};
   if (chunks < 2)
-    return variants;
-  std::vector<int64_t> short2 = schedule::spreadLayers(problem.model.layers + 2, chunks);
-  if (--short2.front() >= 0 && --short2.back() >= 0 && short2 != variants.front())
-    variants.push_back(std::move(short2));
-  return variants;
+    return;
+  std::vector<int64_t> shortEnds = schedule::spreadLayers(problem.model.layers + 2, chunks);
+  if (--shortEnds.front() >= 0 && --shortEnds.back() >= 0 && shortEnds != found.front())
+    found.push_back(std::move(shortEnds));
 }
 
-void Space::forEachGroup(const std::function<void(const Plan &)> &visit) {
+void Space::forEachGroup(const std::function<void(const LayoutGroup &)> &visit) {
   const Choices &choices = problem.choices;
-  Plan plan = problem.rest;
-  plan.sequenceLength = problem.sequence;
-  plan.globalBatches = {problem.globalBatch};
   for (int64_t tp : divisors(choices.tp, kSearchLimits.tp))
     for (int64_t cp : divisors(choices.cp, kSearchLimits.cp))
       for (int64_t pp : divisors(choices.pp, kSearchLimits.pp)) {
         if (tp * cp * pp > problem.gpus || problem.gpus % (tp * cp * pp) != 0)
           continue;
-        plan.tp = tp, plan.cp = cp, plan.pp = pp;
-        plan.dp = problem.gpus / (tp * cp * pp);
-        if (!choices.dp.empty() && std::find(choices.dp.begin(), choices.dp.end(), plan.dp) == choices.dp.end()) {
-          reject("dp", "tp " + number(tp) + ", cp " + number(cp) + " and pp " + number(pp) + " leave dp " +
-                           number(plan.dp) + " of " + number(problem.gpus) + " GPUs");
+        int64_t dp = problem.gpus / (tp * cp * pp);
+        if (!choices.dp.empty() && std::find(choices.dp.begin(), choices.dp.end(), dp) == choices.dp.end()) {
+          reject("dp", "tp " + number(tp) + ", cp " + number(cp) + " and pp " + number(pp) + " leave dp " + number(dp) +
+                           " of " + number(problem.gpus) + " GPUs");
           continue;
         }
-        visitGrid(plan, visit);
+        LayoutGroup group;
+        group.tp = static_cast<int32_t>(tp), group.cp = static_cast<int32_t>(cp);
+        group.pp = static_cast<int32_t>(pp), group.dp = static_cast<int32_t>(dp);
+        visitGrid(group, visit);
       }
 }
 
-void Space::visitGrid(Plan plan, const std::function<void(const Plan &)> &visit) {
-  if (plan.cp > 1 && plan.sequenceLength % (2 * plan.cp) != 0)
-    return reject("sequence length", "cp " + number(plan.cp) + " needs a multiple of " + number(2 * plan.cp) +
-                                         ", not " + number(plan.sequenceLength) + " tokens");
-  if ((plan.sequenceLength / plan.cp) % plan.tp != 0)
-    return reject("sequence length", "tp " + number(plan.tp) + " needs a multiple of it in the " +
-                                         number(plan.sequenceLength / plan.cp) + " tokens of a cp rank");
-  if (plan.tp > problem.model.heads)
-    return reject("heads", "tp " + number(plan.tp) + " is above the model's " + number(problem.model.heads) + " heads");
+void Space::visitGrid(LayoutGroup group, const std::function<void(const LayoutGroup &)> &visit) {
+  if (group.cp > 1 && problem.sequence % (2 * group.cp) != 0)
+    return reject("sequence length", "cp " + number(group.cp) + " needs a multiple of " + number(2 * group.cp) +
+                                         ", not " + number(problem.sequence) + " tokens");
+  if ((problem.sequence / group.cp) % group.tp != 0)
+    return reject("sequence length", "tp " + number(group.tp) + " needs a multiple of it in the " +
+                                         number(problem.sequence / group.cp) + " tokens of a cp rank");
+  if (group.tp > problem.model.heads)
+    return reject("heads",
+                  "tp " + number(group.tp) + " is above the model's " + number(problem.model.heads) + " heads");
   bool any = false;
   for (int64_t microbatch : orAll(problem.choices.microbatch, countUpTo(kSearchLimits.microbatch))) {
-    if (problem.globalBatch % (microbatch * plan.dp) != 0)
+    if (problem.globalBatch % (microbatch * group.dp) != 0)
       continue;
     any = true;
-    plan.microbatch = microbatch;
-    visitChunks(plan, visit);
+    group.microbatch = static_cast<int32_t>(microbatch);
+    visitChunks(group, visit);
   }
   if (!any)
     reject("global batch",
-           number(problem.globalBatch) + " sequences are no multiple of a microbatch times dp " + number(plan.dp));
+           number(problem.globalBatch) + " sequences are no multiple of a microbatch times dp " + number(group.dp));
 }
 
-void Space::visitChunks(const Plan &grid, const std::function<void(const Plan &)> &visit) {
-  Plan plan = grid;
+void Space::visitChunks(LayoutGroup group, const std::function<void(const LayoutGroup &)> &visit) {
   auto given = static_cast<int64_t>(problem.choices.layersPerChunk.size());
   bool isFree = problem.choices.chunks.empty() && given == 0;
   std::vector<int64_t> chunks = orAll(problem.choices.chunks, countUpTo(kSearchLimits.chunks));
   if (given > 0 && problem.choices.chunks.empty())
-    chunks = {given / plan.pp};
+    chunks = {given / group.pp};
   bool any = false;
   for (int64_t count : chunks) {
     // Chunks beyond the layers, the embedding and the head have nothing to do.
-    if ((isFree && count > 1 && plan.pp * count > problem.model.layers + 2) || (given && plan.pp * count != given))
-      continue;
-    if (isFree && plan.pp > problem.model.layers + 2)
+    if ((isFree && group.pp * count > problem.model.layers + 2) || (given && group.pp * count != given))
       continue;
     any = true;
-    plan.chunks = count;
-    for (std::vector<int64_t> &layers : layersOf(plan.pp * count)) {
-      plan.layersPerChunk = std::move(layers);
-      for (const std::string &recompute : orAll(problem.choices.recompute, {"none", "selective", "full"})) {
-        plan.recompute = recompute;
-        for (const std::string &overlap : orAll(problem.choices.tpOverlap, {"none", "bulk", "ring"})) {
-          if (plan.tp == 1 && overlap != "none" && (problem.choices.tpOverlap.empty() || overlap != "none"))
-            continue;
-          plan.tpOverlap = overlap;
-          visit(plan);
-        }
-      }
-    }
+    group.chunks = static_cast<int32_t>(count);
+    findLayers(group.pp * count);
+    for (group.layers = 0; group.layers < variants[group.pp * count].size(); ++group.layers)
+      for (group.recompute = 0; group.recompute < recomputes.size(); ++group.recompute)
+        for (group.tpOverlap = 0; group.tpOverlap < tpOverlaps.size(); ++group.tpOverlap)
+          if (group.tp > 1 || tpOverlapOf(group) == "none")
+            visit(group);
   }
   if (!any)
-    reject("layers", "pp " + number(plan.pp) + " has no use for its chunks in " + number(problem.model.layers) +
+    reject("layers", "pp " + number(group.pp) + " has no use for its chunks in " + number(problem.model.layers) +
                          " layers, embedding and head");
 }
 
-std::vector<Plan> Space::expand(const Plan &group) const {
-  std::vector<Plan> layouts;
+Plan Space::planOf(const LayoutGroup &group) const {
+  Plan plan = problem.rest;
+  plan.sequenceLength = problem.sequence;
+  plan.globalBatches = {problem.globalBatch};
+  plan.tp = group.tp, plan.cp = group.cp, plan.pp = group.pp, plan.dp = group.dp;
+  plan.microbatch = group.microbatch;
+  plan.chunks = group.chunks;
+  plan.layersPerChunk = layersOf(group);
+  plan.recompute = recomputeOf(group);
+  plan.tpOverlap = tpOverlapOf(group);
+  return plan;
+}
+
+std::vector<Space::Opening> Space::openingsOf(const LayoutGroup &group) const {
   const Choices &choices = problem.choices;
-  int64_t microbatches = problem.globalBatch / (group.microbatch * group.dp);
-  std::vector<ScheduleKind> kinds = group.chunks == 1
-                                        ? std::vector{ScheduleKind::OneForwardOneBackward}
-                                        : std::vector{ScheduleKind::Interleaved, ScheduleKind::BreadthFirst};
-  std::vector<int64_t> zeros = group.cp * group.dp > 1 ? std::vector<int64_t>{2, 1, 3, 0} : std::vector<int64_t>{2};
-  for (ScheduleKind kind : orAll(choices.schedules, kinds)) {
+  int64_t microbatches = microbatchesOf(group), pp = group.pp;
+  bool sharded = group.cp * group.dp > 1;
+  // A run of all microbatches is bfs's.
+  ScheduleKind usual = group.chunks == 1 ? ScheduleKind::OneForwardOneBackward : ScheduleKind::Interleaved;
+  std::vector<Opening> openings;
+  for (ScheduleKind kind : orAll(choices.schedules, {usual})) {
     bool oneChunk = kind == ScheduleKind::OneForwardOneBackward || kind == ScheduleKind::ZeroBubbleH1;
     if (oneChunk && group.chunks > 1)
       continue;
-    std::vector<int64_t> runs = {group.pp, 2 * group.pp, microbatches};
-    if (kind == ScheduleKind::BreadthFirst)
-      runs = {group.pp}; // not looked at
-    for (int64_t zero : orAll(choices.zero, zeros)) {
+    std::vector<int64_t> zeros =
+        orAll(choices.zero, sharded ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{2});
+    for (int64_t zero : zeros) {
+      if (zero == 0 && sharded && problem.rest.reduceEvery == "run")
+        continue;
+      // Groups of one chunk matter to what is exchanged by group only; all microbatches are bfs's group.
+      bool anyRun =
+          (group.chunks == 1 && zero != 3 && problem.rest.reduceEvery == "step") || kind == ScheduleKind::BreadthFirst;
       std::vector<std::vector<int64_t>> seen;
-      for (int64_t run : orAll(choices.run, runs)) {
-        Plan plan = group;
-        plan.kind = kind;
-        plan.zero = zero;
-        plan.run = {run};
-        if (plan.zero == 0 && plan.reduceEvery == "run" && plan.cp * plan.dp > 1)
+      for (int64_t run :
+           orAll(choices.run, anyRun ? std::vector<int64_t>{pp} : std::vector<int64_t>{pp, 2 * pp, microbatches})) {
+        if (run < std::min(pp, microbatches) && kind != ScheduleKind::BreadthFirst)
           continue;
-        schedule::Result<std::vector<int64_t>> groups = schedule::groupsOf(plan, microbatches);
-        // Groups of one chunk matter to what is exchanged by group only.
-        if (!groups || std::find(seen.begin(), seen.end(), *groups) != seen.end())
+        std::vector<int64_t> groups = schedule::splitIntoGroups(microbatches, run, pp);
+        if (std::find(seen.begin(), seen.end(), groups) != seen.end())
           continue;
-        if (choices.run.empty() && !seen.empty() && plan.chunks == 1 && zero != 3 && plan.reduceEvery == "step")
-          continue;
-        seen.push_back(*groups);
-        layouts.push_back(std::move(plan));
+        seen.push_back(std::move(groups));
+        openings.push_back({kind, run, zero});
       }
     }
+  }
+  return openings;
+}
+
+int64_t Space::countLayouts(const LayoutGroup &group) const { return static_cast<int64_t>(openingsOf(group).size()); }
+
+std::vector<Plan> Space::expand(const LayoutGroup &group) const {
+  std::vector<Plan> layouts;
+  for (const Opening &opening : openingsOf(group)) {
+    Plan &plan = layouts.emplace_back(planOf(group));
+    plan.kind = opening.kind;
+    plan.run = {opening.run};
+    plan.zero = opening.zero;
   }
   return layouts;
 }
@@ -188,6 +208,6 @@ std::string Space::describeLimits() const {
   if (choices.run.empty())
     add("runs of pp, 2 pp and all microbatches");
   if (choices.schedules.empty())
-    add("schedules 1f1b, interleaved and bfs");
+    add("schedules 1f1b and interleaved");
   return text;
 }

@@ -7,6 +7,7 @@
 
 #include "drover/Cluster/Cluster.h"
 #include <initializer_list>
+#include <map>
 
 namespace drover::cluster {
 
@@ -77,11 +78,19 @@ struct Span {
 /// A group of `ranks` neighbours in one unit of the innermost level that holds them.
 Span spanOfNeighbours(const Cluster &cluster, int64_t ranks);
 
+/// Spans of one cluster that had to be counted rank by rank: placements that share it count each only once. Keyed by
+/// what a span depends on: runs of ranks along the order that belong to a group or not.
+class SpanCache {
+  friend class Placement;
+  std::map<std::vector<int64_t>, Span> known;
+};
+
 /// A grid on a cluster: ranks are numbered along the order, and fill the levels from the first GPU on.
 class Placement {
 public:
-  /// `grid` must have no more ranks than the cluster has GPUs (checkGrid); the cluster must outlive the placement.
-  Placement(const Cluster &cluster, const Grid &grid);
+  /// `grid` must have no more ranks than the cluster has GPUs (checkGrid); the cluster must outlive the placement, and
+  /// so must the cache, which must be of no other cluster.
+  Placement(const Cluster &cluster, const Grid &grid, SpanCache *cache = nullptr);
 
   const Cluster &getCluster() const { return *cluster; }
   const Grid &getGrid() const { return grid; }
@@ -98,9 +107,11 @@ public:
   std::vector<int64_t> groupOf(AxisSet axes, int64_t rank) const;
 
 private:
+  Span countOnce(AxisSet axes) const;
   std::optional<int64_t> ranksInUnit(AxisSet axes, int64_t unit) const;
 
   const Cluster *cluster;
+  SpanCache *cache;
   Grid grid;
   size_t numLevels;
   std::array<int64_t, kMostLevels> unit{}; // GPUs in a unit, by level

@@ -31,13 +31,13 @@ double callSeconds(const cluster::Placement &placement, const AxisTraffic &traff
 
 /// The cost of one order, its traffic priced one call after the other.
 OrderCost costOfOrder(const cluster::Cluster &cluster, const cluster::Grid &grid,
-                      const std::vector<AxisTraffic> &traffic);
+                      const std::vector<AxisTraffic> &traffic, cluster::SpanCache *cache = nullptr);
 
 /// All orders that place the axes differently, best first: by exposed seconds, then by seconds, then as near to
 /// [TP, CP, PP, DP] as the alphabet of axes has it. Axes of size one stay where that order has them. `sizes` must fit
 /// on the cluster; its own order is not looked at.
 std::vector<OrderCost> choosePlacement(const cluster::Cluster &cluster, cluster::Grid sizes,
-                                       const std::vector<AxisTraffic> &traffic);
+                                       const std::vector<AxisTraffic> &traffic, cluster::SpanCache *cache = nullptr);
 
 } // namespace drover::cost
 

@@ -92,7 +92,8 @@ struct LayoutCosts {
   double stepSeconds(double makespan) const { return makespan * (1 + slowest) + dpSerial + optimizer; }
 };
 schedule::Result<LayoutCosts> priceLayout(const cost::ModelShape &shape, const cluster::Cluster &cluster,
-                                          const Layout &layout, const Software &software = {});
+                                          const Layout &layout, const Software &software = {},
+                                          cluster::SpanCache *spans = nullptr);
 
 /// The error says what the cluster, the model or the layout lacks.
 schedule::Result<Projection> project(const cost::ModelShape &shape, const cluster::Cluster &cluster,
