@@ -37,7 +37,8 @@ public:
     double inner = static_cast<double>(std::max<int64_t>(0, layers - 1) + (layers > 0 && isFirst) +
                                        (isLast && (layers > 0 || isFirst)));
     double head = isLast && !full() ? 2 * rows * 4 + (stashes("norms") ? residual() : 0) : 0;
-    return static_cast<double>(layers) * layerStash() + inner * residual() + head;
+    double handed = plan.schedule() == schedule::ScheduleKind::ZeroBubbleH1 ? handOver(layers, isLast) : 0;
+    return static_cast<double>(layers) * layerStash() + inner * residual() + head + handed;
   }
 
   /// Gradients between the calls of a chunk's backward, two alive at once.
@@ -50,6 +51,17 @@ public:
   double headWorkspace() const;
 
 private:
+  /// What a split backward keeps for its weight gradients, in the slot of the stash: gradients before every product (an
+  /// ungated activation is made again), with those between calls; after a full recompute also what the products read.
+  /// Nothing below the first layer is one.
+  double handOver(int64_t layers, bool isLast) const {
+    double gradients = residual() + queries() + keysAndValues() + ffn() * (shape.gated ? 2 : 1);
+    double operands = full() ? ffn() + queries() + 2 * residual() : shape.gated && !stashes("act") ? ffn() : 0;
+    double inner = static_cast<double>(std::max<int64_t>(0, layers - 1) + (isLast && layers > 0));
+    double head = isLast ? rows * widths.vocabulary * element + (full() ? residual() : 0) : 0;
+    return static_cast<double>(layers) * (gradients + operands) + inner * residual() + head;
+  }
+
   bool full() const { return plan.recompute == "full"; }
   double wide(double width) const { return rows * width * element; }
   /// Whether --rebuild leaves a kind of memory-bound work out, so that its result is stashed.

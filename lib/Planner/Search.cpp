@@ -107,8 +107,7 @@ double Solver::boundOf(const LayoutGroup &group, const UnitSeconds &unit) const 
   const std::vector<int64_t> &layers = space.layersOf(group);
   size_t chunks = layers.size(), stages = static_cast<size_t>(group.pp);
   std::vector<double> work(stages, 0), fill(stages, 0);
-  const std::vector<schedule::ScheduleKind> &kinds = problem.choices.schedules;
-  bool handsOnEarly = std::find(kinds.begin(), kinds.end(), schedule::ScheduleKind::ZeroBubbleH1) != kinds.end();
+  bool handsOnEarly = space.hasSplit(group);
   double before = 0;
   for (size_t c = 0; c < chunks; ++c) {
     double forward = unit.layer[0] * static_cast<double>(layers[c]);

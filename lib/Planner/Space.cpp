@@ -27,7 +27,7 @@ std::vector<int64_t> countUpTo(int64_t limit) {
 
 Space::Space(const Problem &problem)
     : problem(problem), recomputes(orAll(problem.choices.recompute, {"none", "selective", "full"})),
-      tpOverlaps(orAll(problem.choices.tpOverlap, {"none", "bulk", "ring"})) {}
+      tpOverlaps(orAll(problem.choices.tpOverlap, {"none", "bulk"})) {}
 
 void Space::reject(const char *constraint, const std::string &example) {
   Rejection &rejection = rejections[constraint];
@@ -143,14 +143,25 @@ Plan Space::planOf(const LayoutGroup &group) const {
   return plan;
 }
 
+/// Weight gradients fill a pipeline's bubbles; without one there are none.
+bool Space::hasSplit(const LayoutGroup &group) const {
+  const std::vector<ScheduleKind> &kinds = problem.choices.schedules;
+  if (kinds.empty())
+    return group.chunks == 1 && group.pp > 1;
+  return group.chunks == 1 && std::find(kinds.begin(), kinds.end(), ScheduleKind::ZeroBubbleH1) != kinds.end();
+}
+
 std::vector<Space::Opening> Space::openingsOf(const LayoutGroup &group) const {
   const Choices &choices = problem.choices;
   int64_t microbatches = microbatchesOf(group), pp = group.pp;
   bool sharded = group.cp * group.dp > 1;
   // A run of all microbatches is bfs's.
-  ScheduleKind usual = group.chunks == 1 ? ScheduleKind::OneForwardOneBackward : ScheduleKind::Interleaved;
+  std::vector<ScheduleKind> usual = {group.chunks == 1 ? ScheduleKind::OneForwardOneBackward
+                                                       : ScheduleKind::Interleaved};
+  if (hasSplit(group) && choices.schedules.empty())
+    usual.push_back(ScheduleKind::ZeroBubbleH1);
   std::vector<Opening> openings;
-  for (ScheduleKind kind : orAll(choices.schedules, {usual})) {
+  for (ScheduleKind kind : orAll(choices.schedules, usual)) {
     bool oneChunk = kind == ScheduleKind::OneForwardOneBackward || kind == ScheduleKind::ZeroBubbleH1;
     if (oneChunk && group.chunks > 1)
       continue;
@@ -159,9 +170,10 @@ std::vector<Space::Opening> Space::openingsOf(const LayoutGroup &group) const {
     for (int64_t zero : zeros) {
       if (zero == 0 && sharded && problem.rest.reduceEvery == "run")
         continue;
-      // Groups of one chunk matter to what is exchanged by group only; all microbatches are bfs's group.
-      bool anyRun =
-          (group.chunks == 1 && zero != 3 && problem.rest.reduceEvery == "step") || kind == ScheduleKind::BreadthFirst;
+      // Groups of one chunk matter to what is exchanged by group only; all microbatches are one group to bfs and to a
+      // split backward.
+      bool anyRun = (group.chunks == 1 && zero != 3 && problem.rest.reduceEvery == "step") ||
+                    kind == ScheduleKind::BreadthFirst || kind == ScheduleKind::ZeroBubbleH1;
       std::vector<std::vector<int64_t>> seen;
       for (int64_t run :
            orAll(choices.run, anyRun ? std::vector<int64_t>{pp} : std::vector<int64_t>{pp, 2 * pp, microbatches})) {
@@ -207,7 +219,5 @@ std::string Space::describeLimits() const {
   addLimit("microbatch", choices.microbatch, kSearchLimits.microbatch, problem.globalBatch);
   if (choices.run.empty())
     add("runs of pp, 2 pp and all microbatches");
-  if (choices.schedules.empty())
-    add("schedules 1f1b and interleaved");
   return text;
 }

@@ -35,6 +35,8 @@ public:
   int64_t microbatchesOf(const LayoutGroup &group) const {
     return problem.globalBatch / (int64_t{group.microbatch} * group.dp);
   }
+  /// Whether a group has layouts with split backwards.
+  bool hasSplit(const LayoutGroup &group) const;
   /// The layouts of a group.
   std::vector<schedule::Plan> expand(const LayoutGroup &group) const;
   /// How many `expand` gives.

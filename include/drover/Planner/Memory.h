@@ -16,7 +16,7 @@ struct StageMemory {
   double gathered = 0;  // those that come and go (zero 3)
   double gradients = 0; // accumulators and reduced shards
   double optimizer = 0; // masters and moments
-  double stash = 0;     // between a forward and its backward, without logits
+  double stash = 0;     // between a forward and its backward, or the parts of this; without logits
   double logits = 0;
   double buffers = 0;   // boundary tensors, sent and received
   double workspace = 0; // inside bodies, with what collectives gather, and between bodies
