@@ -28,20 +28,41 @@ std::string checkRebuild(StringRef value) {
   return "";
 }
 
-std::string checkPhase(StringRef option, StringRef value, bool train) {
+/// A phase of the task, not after `last`; `why` says what makes that the last one.
+std::string checkPhase(StringRef option, StringRef value, bool train, StringRef last, StringRef why) {
   if (value.empty())
     return "";
-  std::string accepted;
+  SmallVector<StringRef> accepted;
+  bool known = false, reached = true;
   for (const PhaseInfo &phase : compilePhases()) {
     if (phase.trainOnly && !train)
       continue;
-    if (phase.name == value)
+    if (phase.name == value && reached)
       return "";
-    accepted += (accepted.empty() ? "" : ", ") + phase.name.str();
+    known |= phase.name == value;
+    if (reached)
+      accepted.push_back(phase.name);
+    reached &= phase.name != last;
   }
-  return (option + "=" + value + ": no such phase" + (train ? "" : " of the forward task") + "; expected one of ")
-             .str() +
-         accepted;
+  std::string fault = known   ? ("comes after " + last + ", the last phase " + why).str()
+                      : train ? "no such phase"
+                              : "no such phase of the forward task";
+  return (option + "=" + value + ": " + fault + "; expected one of " + join(accepted, ", ")).str();
+}
+
+/// Both phases against what is compiled, and the step program against a name that promises MLIR.
+std::string checkPhases(const CompileOptions &options) {
+  CompileOptions whole = options;
+  whole.stopAfter.clear();
+  std::string error = checkPhase("--stop-after", options.stopAfter, options.train, lastPhase(whole), "of --emit");
+  if (!error.empty())
+    return error;
+  error = checkPhase("--print-after", options.printAfter, options.train, lastPhase(options), "that runs");
+  if (error.empty() && options.stopAfter == "schedule" && StringRef(options.output).ends_with(".mlir"))
+    return "-o " + options.output +
+           ": --stop-after=schedule writes the step program as text, not MLIR; expected a "
+           "name that does not end in .mlir";
+  return error;
 }
 
 /// What the parts of drover that are not built yet will take.
@@ -66,8 +87,7 @@ std::string checkCompileOptions(const CompileOptions &options) {
                           checkChoice("--optimizer", plan.optimizer, {"adamw", "sgd"}),
                           checkChoice("--tp-overlap", plan.tpOverlap, {"none", "bulk", "ring"}),
                           checkChoice("--attention", plan.attention, {"generated", "cudnn", "auto"}),
-                          checkPhase("--stop-after", options.stopAfter, options.train),
-                          checkPhase("--print-after", options.printAfter, options.train),
+                          checkPhases(options),
                           checkBuilt(options)};
   for (std::string &error : errors)
     if (!error.empty())
@@ -87,7 +107,8 @@ std::string checkCompileOptions(const CompileOptions &options) {
   std::string message;
   if (!plan.freeze.empty() && !Regex(plan.freeze).isValid(message))
     return "--freeze=" + plan.freeze + ": not a regular expression: " + message;
-  bool writesText = !options.stopAfter.empty() || options.emit == Emit::Mlir || options.emit == Emit::Llvm;
+  StringRef last = lastPhase(options);
+  bool writesText = (last != "object" && last != "link") || options.emit == Emit::Llvm;
   if (options.output.empty() && !writesText)
     return "-o: expected the file to write";
   return "";

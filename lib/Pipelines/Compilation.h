@@ -49,8 +49,8 @@ private:
   mlir::LogicalResult hashModel();
   /// An error at the model file.
   mlir::InFlightDiagnostic error();
-  mlir::LogicalResult writeText(llvm::function_ref<void(llvm::raw_ostream &)> print);
-  void printState(llvm::StringRef phase, llvm::raw_ostream &os);
+  mlir::LogicalResult writeText(llvm::function_ref<mlir::LogicalResult(llvm::raw_ostream &)> print);
+  mlir::LogicalResult printState(llvm::StringRef phase, llvm::raw_ostream &os);
 
   mlir::MLIRContext &context;
   const CompileOptions &options;

@@ -10,6 +10,7 @@
 #include "drover/Schedule/Check.h"
 #include "drover/Schedule/Serialize.h"
 #include "drover/Schedule/Verify.h"
+#include "drover/Target/Host/Host.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/StringExtras.h"
@@ -26,37 +27,49 @@ using namespace mlir;
 namespace drover {
 namespace {
 
+constexpr llvm::StringLiteral kMlir = "MLIR";
+// Data, not IR (docs/step-program.md): the bodies that it calls are what the phase before hands on.
+constexpr llvm::StringLiteral kStepProgram = "the step program as text";
+constexpr llvm::StringLiteral kObject = "an object file; --print-after prints LLVM IR";
+constexpr llvm::StringLiteral kExecutable = "an executable; --print-after prints LLVM IR";
+
 constexpr PhaseInfo kPhases[] = {
-    {"import", "read the model file into tfm, global tensors and symbolic sizes", false},
+    {"import", "read the model file into tfm, global tensors and symbolic sizes", kMlir, false},
     // Before raising: a mask made of ones is no mask, and positions that count up are RoPE's own.
-    {"bind-inputs", "replace inputs that --input or training fixes by constants", false},
-    {"raise", "masks, rotary embedding, norms, activations and attention become single operations", false},
+    {"bind-inputs", "replace inputs that --input or training fixes by constants", kMlir, false},
+    {"raise", "masks, rotary embedding, norms, activations and attention become single operations", kMlir, false},
     // After raising, which concludes what holds at every size, not only at this one.
-    {"specialize", "bind every symbolic size: from here on shapes are static", false},
-    {"attach-loss", "append the cross-entropy and drop what training does not need", true},
+    {"specialize", "bind every symbolic size: from here on shapes are static", kMlir, false},
+    {"attach-loss", "append the cross-entropy and drop what training does not need", kMlir, true},
     // Before outlining, so that a rounding belongs to the body that computes the value.
-    {"compute-dtype", "give parameters and activations the compute dtype", false},
-    {"outline", "structurally equal layers become one body", false},
+    {"compute-dtype", "give parameters and activations the compute dtype", kMlir, false},
+    {"outline", "structurally equal layers become one body", kMlir, false},
     // Body by body: its size follows distinct layers, not layers.
-    {"differentiate", "derive the backward of each body and what is stashed", true},
+    {"differentiate", "derive the backward of each body and what is stashed", kMlir, true},
     // Before the partition, so that each part has collectives of its own and none is cut apart.
-    {"split-backward", "split backwards into input and weight parts where the schedule runs these apart", true},
-    {"update-bodies", "add the bodies of the optimizer, the norm and the cast", true},
+    {"split-backward", "split backwards into input and weight parts where the schedule runs these apart", kMlir, true},
+    {"update-bodies", "add the bodies of the optimizer, the norm and the cast", kMlir, true},
     // After differentiation, so that no collective is ever differentiated.
-    {"partition", "cut bodies over tp, cp and dp, insert the collectives and prove them", false},
+    {"partition", "cut bodies over tp, cp and dp, insert the collectives and prove them", kMlir, false},
     // Before lowering, which erases the calls that the schedule is read off.
-    {"schedule", "cut into chunks, order the work, place every slot in the arena", false},
-    {"lower", "bodies to kernels and library calls in the LLVM dialect, with the step program as data", false},
-    {"object", "optimize and write machine code", false},
-    {"link", "link with the runtime", false},
+    {"schedule", "cut into chunks, order the work, place every slot in the arena", kStepProgram, false},
+    {"lower", "bodies to kernels and library calls in the LLVM dialect, with the step program as data", kMlir, false},
+    {"object", "optimize and write machine code", kObject, false},
+    {"link", "link with the runtime", kExecutable, false},
 };
 
 double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-StringRef lastPhase(Emit emit) {
-  switch (emit) {
+} // namespace
+
+llvm::ArrayRef<PhaseInfo> compilePhases() { return kPhases; }
+
+StringRef lastPhase(const CompileOptions &options) {
+  if (!options.stopAfter.empty())
+    return options.stopAfter;
+  switch (options.emit) {
   case Emit::Mlir:
     return "lower";
   case Emit::Llvm:
@@ -68,10 +81,6 @@ StringRef lastPhase(Emit emit) {
   return "link";
 }
 
-} // namespace
-
-llvm::ArrayRef<PhaseInfo> compilePhases() { return kPhases; }
-
 LogicalResult (Compilation::*const Compilation::kPhaseMethods[])() = {
     &Compilation::importPhase,   &Compilation::bindInputs,   &Compilation::raise,     &Compilation::specialize,
     &Compilation::attachLoss,    &Compilation::computeDtype, &Compilation::outline,   &Compilation::differentiate,
@@ -82,7 +91,7 @@ LogicalResult Compilation::run() {
   static_assert(std::size(kPhases) == std::size(kPhaseMethods), "one method a phase");
   if (failed(checkOutput()))
     return failure();
-  StringRef last = options.stopAfter.empty() ? lastPhase(options.emit) : StringRef(options.stopAfter);
+  StringRef last = lastPhase(options);
   for (size_t i = 0; i < std::size(kPhases); ++i) {
     const PhaseInfo &phase = kPhases[i];
     if (phase.trainOnly && !options.train)
@@ -93,7 +102,7 @@ LogicalResult Compilation::run() {
       continue;
     // The machine's phases write their own files, except where only the program is asked for.
     bool text = phase.name != "object" && phase.name != "link";
-    return text ? writeText([&](raw_ostream &os) { printState(phase.name, os); }) : success();
+    return text ? writeText([&](raw_ostream &os) { return printState(phase.name, os); }) : success();
   }
   return success();
 }
@@ -105,9 +114,7 @@ LogicalResult Compilation::runPhase(size_t index) {
     return failure();
   if (options.timing)
     log << llvm::format("%8.3f s  ", secondsSince(start)) << phase.name << "\n";
-  if (phase.name == options.printAfter)
-    printState(phase.name, log);
-  return success();
+  return phase.name == options.printAfter ? printState(phase.name, log) : success();
 }
 
 FailureOr<CheckedProgram> Compilation::check() {
@@ -123,11 +130,20 @@ FailureOr<CheckedProgram> Compilation::check() {
   return CheckedProgram{std::move(step), std::move(faults)};
 }
 
-void Compilation::printState(StringRef phase, raw_ostream &os) {
-  if (phase == "schedule")
+LogicalResult Compilation::printState(StringRef phase, raw_ostream &os) {
+  if (phase == "object" || phase == "link") {
+    host::HostOptions hostOptions;
+    hostOptions.cpu = options.hostCpu;
+    FailureOr<std::string> text = host::emitLLVM(*module, hostOptions);
+    if (failed(text))
+      return failure();
+    os << *text;
+  } else if (phase == "schedule") {
     os << schedule::printStepProgram(step);
-  else
+  } else {
     os << *module << "\n";
+  }
+  return success();
 }
 
 InFlightDiagnostic Compilation::error() { return emitError(FileLineColLoc::get(&context, options.model.path, 0, 0)); }
@@ -143,18 +159,19 @@ LogicalResult Compilation::checkOutput() {
   if (code)
     return error() << "cannot write '" << options.output << "': " << code.message();
   llvm::sys::fs::file_t file = llvm::sys::fs::convertFDToNativeFile(descriptor);
-  llvm::sys::fs::closeFile(file);
+  (void)llvm::sys::fs::closeFile(file);
   if (!exists)
-    llvm::sys::fs::remove(options.output);
+    (void)llvm::sys::fs::remove(options.output);
   return success();
 }
 
-LogicalResult Compilation::writeText(llvm::function_ref<void(raw_ostream &)> print) {
+LogicalResult Compilation::writeText(llvm::function_ref<LogicalResult(raw_ostream &)> print) {
   std::string message;
   std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(options.output.empty() ? "-" : options.output, &message);
   if (!file)
     return error() << message;
-  print(file->os());
+  if (failed(print(file->os())))
+    return failure();
   file->keep();
   return success();
 }
@@ -322,7 +339,8 @@ LogicalResult Compilation::schedule() {
     return error() << built.error();
   step = std::move(*built);
   llvm::SmallString<128> path(options.model.path);
-  llvm::sys::fs::make_absolute(path);
+  if (std::error_code code = llvm::sys::fs::make_absolute(path))
+    return error() << "cannot be made an absolute path: " << code.message();
   step.model = {path.str().str(), modelHash, nameOf(modelKindOf(options.model.path))};
   // The boundary of this phase: every access of every action, replayed.
   faults = schedule::verifyStepProgram(*program, step);

@@ -67,10 +67,8 @@ LogicalResult Compilation::lower() {
 LogicalResult Compilation::object() {
   host::HostOptions hostOptions;
   hostOptions.cpu = options.hostCpu;
-  if (options.emit == Emit::Llvm) {
-    FailureOr<std::string> text = host::emitLLVM(*module, hostOptions);
-    return failed(text) ? failure() : writeText([&](raw_ostream &os) { os << *text; });
-  }
+  if (options.emit == Emit::Llvm)
+    return writeText([&](raw_ostream &os) { return printState("object", os); });
   FailureOr<SmallVector<char, 0>> object = host::emitObject(*module, hostOptions);
   if (failed(object))
     return failure();

@@ -78,7 +78,7 @@ LogicalResult linkExecutable(Location location, StringRef object, StringRef outp
   std::string failure;
   int status = llvm::sys::ExecuteAndWait(*linker, command, std::nullopt, redirects, 0, 0, &failure);
   auto text = llvm::MemoryBuffer::getFile(messages);
-  llvm::sys::fs::remove(messages);
+  (void)llvm::sys::fs::remove(messages);
   if (status == 0)
     return success();
   InFlightDiagnostic diagnostic = emitError(location) << "linking failed with status " << status << failure;

@@ -50,9 +50,11 @@ CommandContext::CommandContext()
   context.printOpOnDiagnostic(false);
 }
 
-int failCommand(const std::string &message) {
+int failCommand(const Twine &message) {
   WithColor::error(errs(), "drover") << message << '\n';
   return 1;
 }
+
+int failCommand(Error error) { return failCommand(toString(std::move(error))); }
 
 } // namespace drover::tool

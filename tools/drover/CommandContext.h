@@ -7,6 +7,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/Error.h"
 
 namespace drover::tool {
 
@@ -23,7 +24,8 @@ private:
 };
 
 /// Prints an error that has no place in a file. Returns main's status.
-int failCommand(const std::string &message);
+int failCommand(const llvm::Twine &message);
+int failCommand(llvm::Error error);
 
 } // namespace drover::tool
 

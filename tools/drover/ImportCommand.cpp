@@ -12,39 +12,28 @@
 using namespace llvm;
 
 namespace drover::tool {
-namespace {
-cl::SubCommand command("import", "read a model and write its tfm program");
-ModelOptions modelOptions(command);
-cl::opt<std::string> outputFile("o", cl::desc("where to write the program"), cl::value_desc("FILE.mlir"), cl::init("-"),
-                                cl::sub(command));
-cl::opt<bool> noRaise("no-raise", cl::desc("write the program as the front end reads it, before raising"),
-                      cl::sub(command));
-cl::opt<bool> printReport("report",
-                          cl::desc("print what was imported (parameters, ties, symbolic sizes) to standard error"),
-                          cl::sub(command));
 
-int run() {
-  std::optional<onnx::ImportOptions> options = modelOptions.importOptions();
+static int run(const CommandLine &line) {
+  Expected<onnx::ImportOptions> options = readModelOptions(line);
   if (!options)
-    return 1;
+    return failCommand(options.takeError());
   CommandContext context;
   onnx::ImportReport report;
   mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context, *options, &report);
-  if (!module || (!noRaise && failed(raiseModel(*module))))
+  if (!module || (!line.has(OPT_no_raise) && failed(raiseModel(*module))))
     return 1;
   std::string message;
-  std::unique_ptr<ToolOutputFile> output = mlir::openOutputFile(outputFile, &message);
+  std::unique_ptr<ToolOutputFile> output = mlir::openOutputFile(line.text(OPT_o, "-"), &message);
   if (!output)
     return failCommand(message);
   module->print(output->os());
   output->os() << '\n';
   output->keep();
-  if (printReport)
+  if (line.has(OPT_report))
     report.print(errs());
   return 0;
 }
-} // namespace
 
-Subcommand importCommand() { return {command, run}; }
+Subcommand importCommand() { return {"import", "read a model and write its tfm program", ImportCommand, run}; }
 
 } // namespace drover::tool

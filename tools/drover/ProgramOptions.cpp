@@ -3,37 +3,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "ProgramOptions.h"
-#include "CommandContext.h"
+#include "ModelOptions.h"
+#include "PlanOptions.h"
 
 using namespace llvm;
 
 namespace drover::tool {
 
-ProgramOptions::ProgramOptions(cl::SubCommand &command)
-    : model(command), plan(command), task("task", cl::desc("train or forward"), cl::Required, cl::sub(command)),
-      target("target", cl::desc("host or cuda (host)"), cl::init("host"), cl::sub(command)),
-      printAfter("print-after", cl::desc("print the program after this phase to standard error"),
-                 cl::value_desc("PHASE"), cl::sub(command)),
-      hostCpu("host-cpu", cl::desc("the CPU to compile for (this one)"), cl::value_desc("NAME"), cl::sub(command)),
-      timing("timing", cl::desc("print the seconds of each phase to standard error"), cl::sub(command)) {}
+Expected<CompileOptions> readProgramOptions(const CommandLine &line) {
+  Expected<onnx::ImportOptions> import = readModelOptions(line);
+  if (!import)
+    return import.takeError();
+  Expected<schedule::Plan> plan = readPlanOptions(line);
+  if (!plan)
+    return plan.takeError();
+  std::string task = line.text(OPT_task);
+  if (task.empty())
+    return createStringError("--task: expected --task=train|forward");
+  if (task != "train" && task != "forward")
+    return createStringError("--task=" + task + ": expected train|forward");
+  CompileOptions options;
+  options.model = *import;
+  options.plan = *plan;
+  options.train = task == "train";
+  options.target = line.text(OPT_target, options.target);
+  options.printAfter = line.text(OPT_print_after);
+  options.hostCpu = line.text(OPT_host_cpu);
+  options.timing = line.has(OPT_timing);
+  return options;
+}
 
-bool ProgramOptions::fill(CompileOptions &result) const {
-  std::optional<onnx::ImportOptions> import = model.importOptions();
-  std::optional<schedule::Plan> given = import ? plan.plan() : std::nullopt;
-  if (!given)
-    return false;
-  if (task != "train" && task != "forward") {
-    failCommand("--task=" + task + ": expected train|forward");
-    return false;
+std::string phaseNotes(StringRef last) {
+  std::string text = "phases, in order, with what each hands on:\n";
+  raw_string_ostream os(text);
+  for (const PhaseInfo &phase : compilePhases()) {
+    os << "  " << left_justify(phase.name, 16) << phase.description << (phase.trainOnly ? " (train)" : "") << ": "
+       << phase.result << "\n";
+    if (phase.name == last)
+      break;
   }
-  result.model = *import;
-  result.plan = *given;
-  result.train = task == "train";
-  result.target = target;
-  result.printAfter = printAfter;
-  result.hostCpu = hostCpu;
-  result.timing = timing;
-  return true;
+  return text;
 }
 
 } // namespace drover::tool

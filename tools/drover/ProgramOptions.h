@@ -5,26 +5,16 @@
 #ifndef DROVER_TOOLS_DROVER_PROGRAMOPTIONS_H
 #define DROVER_TOOLS_DROVER_PROGRAMOPTIONS_H
 
-#include "ModelOptions.h"
-#include "PlanOptions.h"
+#include "CommandLine.h"
 #include "drover/Pipelines/Compile.h"
 
 namespace drover::tool {
 
-/// MODEL, the plan, and what else says which program is made, for one subcommand.
-class ProgramOptions {
-public:
-  explicit ProgramOptions(llvm::cl::SubCommand &command);
+/// MODEL, the plan, and what else says which program is made.
+llvm::Expected<CompileOptions> readProgramOptions(const CommandLine &line);
 
-  /// Fills what the options say; false after an error message.
-  bool fill(CompileOptions &result) const;
-
-private:
-  ModelOptions model;
-  PlanOptions plan;
-  llvm::cl::opt<std::string> task, target, printAfter, hostCpu;
-  llvm::cl::opt<bool> timing;
-};
+/// The phases as a help text: those that end with `last`, or all.
+std::string phaseNotes(llvm::StringRef last = "");
 
 } // namespace drover::tool
 

@@ -5,14 +5,19 @@
 #ifndef DROVER_TOOLS_DROVER_SUBCOMMANDS_H
 #define DROVER_TOOLS_DROVER_SUBCOMMANDS_H
 
-#include "llvm/Support/CommandLine.h"
+#include "CommandLine.h"
 
 namespace drover::tool {
 
-/// One file each. `command` carries the name, the help text and the options; `run` is the rest of main.
+/// One file each; the options are Options.td's with this visibility.
 struct Subcommand {
-  llvm::cl::SubCommand &command;
-  int (*run)();
+  llvm::StringLiteral name;
+  llvm::StringLiteral summary;
+  unsigned visibility;
+  /// The rest of main; what it returns is main's status.
+  int (*run)(const CommandLine &);
+  /// What the help says after the options, where there is more to say.
+  std::string (*notes)() = nullptr;
 };
 
 Subcommand checkCommand();

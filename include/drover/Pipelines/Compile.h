@@ -33,9 +33,14 @@ struct CompileOptions {
 struct PhaseInfo {
   llvm::StringLiteral name;
   llvm::StringLiteral description;
+  /// What --print-after prints and --stop-after writes.
+  llvm::StringLiteral result;
   bool trainOnly;
 };
 llvm::ArrayRef<PhaseInfo> compilePhases();
+
+/// The phase after which a compilation ends: that of `stopAfter`, or the last that `emit` needs.
+llvm::StringRef lastPhase(const CompileOptions &options);
 
 /// Holds everything that can be said without reading the model against what is accepted. An empty string when all is
 /// well, else one message.

@@ -35,7 +35,8 @@ Error ImportOptions::addInput(StringRef text) {
     return createStringError("--input=" + text + ": expected NAME=ones, zeros, arange or a .npy file");
   if (name.empty())
     return createStringError("--input=" + text + ": expected the name of an input before '='");
-  inputs[name.str()] = input;
+  if (!inputs.try_emplace(name.str(), input).second)
+    return createStringError("--input=" + text + ": '" + name + "' is given twice");
   return Error::success();
 }
 

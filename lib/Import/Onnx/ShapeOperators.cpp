@@ -318,7 +318,7 @@ void pad(NodeContext &n) {
       shape[axis] = size;
       return n.b.broadcast(fill, shape);
     };
-    Expr before = pads[index], after = pads[axes.size() + index];
+    const Expr &before = pads[index], &after = pads[axes.size() + index];
     if (n.b.symbols.sign(before) == Sign::Negative || n.b.symbols.sign(after) == Sign::Negative)
       return n.unsupported("negative padding", "a Slice does the same");
     std::vector<Value> parts;
