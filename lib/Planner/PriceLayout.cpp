@@ -192,7 +192,7 @@ double LayoutPricer::exchangeSeconds(CollectiveKind kind, double elements, doubl
 void LayoutPricer::priceExchange(LayoutCosts &costs) const {
   size_t chunks = costs.chunks.size();
   costs.shape.elements.resize(chunks);
-  costs.exchange.assign(static_cast<size_t>(plan.pp), 0);
+  costs.exchange.assign(chunks + 1, {0, 0});
   std::vector<double> serial(static_cast<size_t>(plan.pp), 0);
   costs.replay.gathers.assign(chunks + 1, 0);
   costs.replay.reductions.assign(chunks + 1, 0);
@@ -207,6 +207,12 @@ void LayoutPricer::priceExchange(LayoutCosts &costs) const {
   if (shardSpan.ranks == 1)
     return;
   bool inLayers = shardsParameters() && software.fineBuckets;
+  size_t reductions = 1; // of a chunk, in a step
+  if (plan.zero > 0 && plan.reduceEvery == "run") {
+    Result<std::vector<int64_t>> groups = schedule::groupsOf(plan, costs.microbatches);
+    assert(groups && "microbatches of a plan that was checked");
+    reductions = groups->size();
+  }
   double gather = 0, reduce = 0, known = -1; // of a chunk with so many elements: neighbours have often as many
   for (size_t chunk = 0; chunk < chunks; ++chunk) {
     auto elements = static_cast<double>(costs.shape.elements[chunk]);
@@ -240,15 +246,15 @@ void LayoutPricer::priceExchange(LayoutCosts &costs) const {
     auto shown = [&](double all, double room) { return std::max(all - room, all / buckets); };
     if (software.dpOverlap == Software::DpOverlap::Both) {
       costs.replay.gathers[chunk] = shown(gather, beside[0]);
-      costs.exchange[stage] += gather;
+      costs.exchange[chunk][0] = gather;
     } else {
       serial[stage] += gather;
     }
     if (software.dpOverlap != Software::DpOverlap::None) {
       costs.replay.reductions[chunk] = shown(reduce, beside[1]);
-      costs.exchange[stage] += reduce;
+      costs.exchange[chunk][1] = reduce;
     } else {
-      serial[stage] += reduce;
+      serial[stage] += reduce * static_cast<double>(reductions);
     }
   }
   costs.dpSerial = *std::max_element(serial.begin(), serial.end());

@@ -38,6 +38,14 @@ Breakdown partsOfStage(const LayoutCosts &costs, int64_t stage, int64_t stages) 
   }
   return parts;
 }
+/// Seconds of a stage's gathers and reductions in a step, hidden or not.
+double exchangeOfStage(const LayoutCosts &costs, const ReplayProgram &program, int64_t stage) {
+  double seconds = 0;
+  for (const ReplayProgram::Event &event : program.getEvents())
+    if (event.kind != ReplayProgram::Event::Join && event.stages[0] == stage)
+      seconds += costs.exchange[event.bucket][event.kind == ReplayProgram::Event::Reduce];
+  return seconds;
+}
 } // namespace
 
 std::vector<std::pair<const char *, double>> planner::partsOf(const Breakdown &parts) {
@@ -100,7 +108,7 @@ Projection planner::project(const cost::ModelShape &shape, const cluster::Cluste
   parts = partsOfStage(costs, busiest, plan.pp);
   parts.bubble = alone - most;
   parts.ppExposed = withMessages - alone;
-  double exchange = costs.exchange[static_cast<size_t>(busiest)];
+  double exchange = exchangeOfStage(costs, program, busiest);
   double shown = makespan - withMessages;
   // What runs beside compute takes some of it.
   double beside = costs.contention * std::max(0.0, exchange - shown);

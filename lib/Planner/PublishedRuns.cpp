@@ -88,9 +88,12 @@ void readPlan(RowReader &row, schedule::Plan &plan) {
   plan.computeType = row.text("precision") == "fp16" ? "f16" : "bf16";
   if (row.text("precision") != "bf16" && row.text("precision") != "fp16" && row.text("precision") != "fp8")
     row.fail("precision '" + row.text("precision") + "': expected bf16, fp16 or fp8");
-  if (row.has("fsdp_or_zero", "ZeRO-2"))
+  if (row.has("fsdp_or_zero", "ZeRO-2")) {
     plan.zero = 2;
-  else if (row.has("fsdp_or_zero", "FULL_SHARD") || row.starts("fsdp_or_zero", "FSDP2"))
+    // Gradients that stay sharded through a pipeline's step are reduced after each run of microbatches.
+    if (plan.pp > 1)
+      plan.reduceEvery = "run";
+  } else if (row.has("fsdp_or_zero", "FULL_SHARD") || row.starts("fsdp_or_zero", "FSDP2"))
     plan.zero = plan.pp > 1 ? 2 : 3; // with a pipeline parameters stay gathered
   else if (row.has("fsdp_or_zero", "SHARD_GRAD_OP"))
     plan.zero = 2;

@@ -61,6 +61,24 @@ TEST(Projection, partsAddUpToTheStep) {
       }
 }
 
+TEST(Projection, everyReductionOfAStepCounts) {
+  Layout layout = layoutOf(1, 1, 4, 16, 256);
+  layout.plan.zero = 2, layout.plan.chunks = 2, layout.plan.run = {4};
+  schedule::Result<Projection> once = project(smallModel(), smallCluster(), layout);
+  layout.plan.reduceEvery = "run"; // four runs of four microbatches
+  schedule::Result<Projection> fourTimes = project(smallModel(), smallCluster(), layout);
+  ASSERT_TRUE(once && fourTimes);
+  EXPECT_GT(fourTimes->breakdown.dpExposed, 1.5 * once->breakdown.dpExposed);
+  Software software; // beside nothing
+  software.dpOverlap = Software::DpOverlap::None;
+  schedule::Result<Projection> fourAlone = project(smallModel(), smallCluster(), layout, software);
+  layout.plan.reduceEvery = "step";
+  schedule::Result<Projection> onceAlone = project(smallModel(), smallCluster(), layout, software);
+  ASSERT_TRUE(onceAlone && fourAlone);
+  // A gather in bf16 and a reduction in f32 against a gather and four.
+  EXPECT_NEAR(fourAlone->breakdown.dpExposed / onceAlone->breakdown.dpExposed, 3, 0.05);
+}
+
 TEST(Projection, recomputeShowsInHardwareFlopsOnly) {
   Layout layout = layoutOf(1, 1, 1, 8, 64);
   schedule::Result<Projection> none = project(smallModel(), smallCluster(), layout);

@@ -80,8 +80,9 @@ struct LayoutCosts {
   std::vector<std::array<BodySeconds, 2>> chunks; // by place in the pipeline, forward and backward: layers
   std::vector<std::array<double, 2>> ends;        // the same: embedding and head
   std::vector<double> layerExchange;              // by chunk, a microbatch: what FSDP shows in its layers
-  std::vector<double> exchange;                   // by stage, a step: all of DP's communication that has a lane
-  double dpSerial = 0;                            // beside nothing
+  /// By chunk: a whole gather and a whole reduction that have a lane, of which `replay` has what work does not hide.
+  std::vector<std::array<double, 2>> exchange;
+  double dpSerial = 0; // beside nothing
   double optimizer = 0;
   double slowest = 0;    // of the slowest device over the mean one, less 1
   double contention = 0; // the device's
