@@ -120,7 +120,7 @@ Expected<CommandLine> CommandLine::parse(const Subcommand &command, ArrayRef<con
 
 void CommandLine::printHelp(const Subcommand &command, raw_ostream &os) {
   std::string usage = ("drover " + command.name + " MODEL [options]").str();
-  optionTable().printHelp(os, usage.c_str(), command.summary.data(), /*ShowHidden=*/false, /*ShowAllAliases=*/false,
+  optionTable().printHelp(os, usage.c_str(), command.summary, /*ShowHidden=*/false, /*ShowAllAliases=*/false,
                           Visibility(command.visibility));
   if (command.notes)
     os << '\n' << command.notes();

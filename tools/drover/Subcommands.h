@@ -12,7 +12,7 @@ namespace drover::tool {
 /// One file each; the options are Options.td's with this visibility.
 struct Subcommand {
   llvm::StringLiteral name;
-  llvm::StringLiteral summary;
+  const char *summary;
   unsigned visibility;
   /// The rest of main; what it returns is main's status.
   int (*run)(const CommandLine &);

@@ -8,7 +8,6 @@
 #include "drover/rt/text.h"
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 namespace drover::rt {
@@ -53,10 +52,7 @@ TensorWriter::TensorWriter(const std::string &path, std::vector<TensorSpec> tens
     openFile(path, std::move(tensors));
     return;
   }
-  std::error_code code;
-  std::filesystem::create_directories(path, code);
-  if (code)
-    fail(path, ": cannot create the folder: ", code.message());
+  makeFolder(path);
   std::sort(tensors.begin(), tensors.end(), [](const TensorSpec &a, const TensorSpec &b) { return a.name < b.name; });
   auto shards = splitIntoShards(tensors, shardBytes);
   Json map = Json::object();

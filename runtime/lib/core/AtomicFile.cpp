@@ -71,13 +71,19 @@ void AtomicFile::commit() {
   }
 }
 
+void makeFolder(const std::string &path) {
+  if (::mkdir(path.c_str(), 0777) == 0)
+    return;
+  int reason = errno;
+  std::error_code code;
+  if (!std::filesystem::is_directory(path, code))
+    fail(path, ": cannot create the folder: ", std::strerror(reason));
+}
+
 void checkCanCreateFile(const std::string &path) { AtomicFile probe(path); }
 
 void checkCanCreateFilesIn(const std::string &folder) {
-  std::error_code code;
-  std::filesystem::create_directories(folder, code);
-  if (code)
-    fail(folder, ": cannot create the folder: ", code.message());
+  makeFolder(folder);
   checkCanCreateFile(folder + "/probe");
 }
 

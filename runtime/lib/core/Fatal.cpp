@@ -4,24 +4,32 @@
 //===----------------------------------------------------------------------===//
 #include "drover/rt/fatal.h"
 
-#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 
-static std::atomic<drover::rt::FatalHook> fatalHook{nullptr};
-
-void drover::rt::setFatalHook(FatalHook hook) { fatalHook.store(hook); }
+static void print(const char *kind, const char *format, va_list arguments) {
+  char message[512];
+  vsnprintf(message, sizeof(message), format, arguments);
+  fprintf(stderr, "%s: %s\n", kind, message);
+}
 
 void drover::rt::fatal(const char *format, ...) {
-  char message[512];
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(message, sizeof(message), format, arguments);
+  print("fatal", format, arguments);
   va_end(arguments);
-  fprintf(stderr, "fatal: %s\n", message);
-  // Exchanged, so that a hook that fails itself does not come back here for ever.
-  if (FatalHook hook = fatalHook.exchange(nullptr))
-    hook(message);
   abort();
+}
+
+void drover::rt::endWithError(const char *format, ...) {
+  static std::mutex first; // the other threads of a kernel find the same
+  first.lock();
+  va_list arguments;
+  va_start(arguments, format);
+  print("error", format, arguments);
+  va_end(arguments);
+  // Other threads are at work: nothing may be destroyed under them.
+  _Exit(1);
 }

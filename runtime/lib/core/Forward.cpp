@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "drover/rt/atomic_file.h"
 #include "drover/rt/batch_loader.h"
 #include "drover/rt/error.h"
 #include "drover/rt/executable.h"
@@ -10,7 +11,6 @@
 #include "drover/rt/parameter_layout.h"
 #include "drover/rt/text.h"
 #include <algorithm>
-#include <filesystem>
 
 namespace drover::rt {
 
@@ -135,25 +135,22 @@ static void writeOutput(const RankContext &rank, const ForwardOptions &options, 
 
 static void forwardRank(const Program &program, const ForwardOptions &options, World &world) {
   RankSetup setup(program, options, world);
+  if (setup.rank.isFirst())
+    checkCanCreateFilesIn(options.outputDir);
   const Coordinates &place = setup.rank.plan.place;
   InitOptions init{options.init, options.model, options.seed, world.rank() == 0};
   initializeParameters(program, place, init, setup.interpreter.parameterMemory());
   world.setDeadline(options.deadlines.firstStep, "the forward pass");
+  // Before the run: what is wrong with a file is not for the flight recorder.
+  std::vector<uint8_t> inputs(static_cast<size_t>(program.inputBytes));
+  readInputs(program, place, options, inputs.data());
+  checkTokens(program, inputs.data());
   StepWork work;
-  work.fillInputs = [&](int64_t, uint8_t *slot) {
-    readInputs(program, place, options, slot);
-    checkTokens(program, slot);
-  };
+  work.fillInputs = [&](int64_t, uint8_t *slot) { std::memcpy(slot, inputs.data(), inputs.size()); };
   setup.setTracing(true);
   setup.guarded([&] { setup.interpreter.run(work); });
   if (setup.trace)
     setup.trace->finish();
-  if (setup.rank.isFirst()) {
-    std::error_code code;
-    std::filesystem::create_directories(options.outputDir, code);
-    if (code)
-      fail(options.outputDir, ": cannot create the folder: ", code.message());
-  }
   for (const TensorInfo &output : program.outputs)
     writeOutput(setup.rank, options, output, setup.interpreter.outputs());
   if (options.verbose && setup.rank.isFirst())

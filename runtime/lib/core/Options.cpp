@@ -27,6 +27,9 @@ static void addNamedFile(std::vector<NamedFile> &files, std::string_view text) {
   if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size())
     fail("expected NAME=FILE.npy");
   std::string name(text.substr(0, equals));
+  for (std::string_view constant : {"ones", "zeros", "arange"})
+    if (text.substr(equals + 1) == constant)
+      fail("expected NAME=FILE.npy; a constant is compiled in, by 'drover compile --input=", text, "'");
   for (const NamedFile &file : files)
     if (file.first == name)
       fail("input '", name, "' is given twice");
@@ -86,6 +89,15 @@ static void checkPaths(const std::vector<NamedPath> &paths) {
              ": expected different files");
 }
 
+/// A folder where the name says so or has no suffix; another suffix is more likely a slip.
+static void checkWeightsTarget(const std::string &path) {
+  std::filesystem::path target(path);
+  if (path.empty() || isTensorFile(path) || !target.has_extension() || std::filesystem::is_directory(target))
+    return;
+  fail("--save-weights=", path, ": expected FILE.safetensors or a folder; a new folder with '",
+       target.extension().string(), "' in its name is written ", path, "/");
+}
+
 static std::string baseName(const std::string &program) {
   size_t slash = program.rfind('/');
   return slash == std::string::npos ? program : program.substr(slash + 1);
@@ -106,9 +118,10 @@ static void addRankOptions(OptionParser &parser, RunOptions &options) {
 
 static void addReportOptions(OptionParser &parser, RunOptions &options) {
   parser.text("trace", &options.trace, "FILE.json", "Chrome trace of all ranks' actions (opens in Perfetto)");
-  parser.text("flight-recorder", &options.flightRecorder, "FILE.json",
-              "where the last actions are dumped after a failure, by rank where there\nare several (default "
-              "flight_recorder.RANK.json)");
+  parser.text(
+      "flight-recorder", &options.flightRecorder, "FILE.json",
+      "where the last actions are dumped after a crash or a failed wait, by\nrank where there are several (default "
+      "flight_recorder.RANK.json)");
   parser.flag("describe-ranks", &options.describeRanks,
               "plan every rank of the program, check their groups, print what they\nare, and run nothing");
   parser.flag("verbose", &options.verbose, "print the memory table even where there is no terminal");
@@ -173,7 +186,7 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
               "weights, else random)");
   parser.text("model", &options.model, "PATH", "where the model file is now, for --init=model");
   parser.text("save-weights", &options.saveWeights, "PATH",
-              "at the end: FILE.safetensors, or a folder (shards with an index)");
+              "at the end: FILE.safetensors, or a folder for shards with an index,\nmade where it does not exist");
   parser.text("save-gradients", &options.saveGradients, "FILE.safetensors", "gradients of step 1, before clipping");
 
   parser.section("reports");
@@ -200,6 +213,9 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
   for (const char *required : {"data", "steps"})
     if (!parser.given(required) && !options.describeRanks)
       fail("expected --", required, "=, see --help");
+  checkWeightsTarget(options.saveWeights);
+  if (!options.saveGradients.empty() && !isTensorFile(options.saveGradients))
+    fail("--save-gradients=", options.saveGradients, ": expected a name that ends in .safetensors");
   if (options.dump && !isTensorFile(options.dumpFile))
     fail("--dump-file=", options.dumpFile, ": expected a name that ends in .safetensors");
   if (options.dump && options.dumpStep > options.steps)
@@ -238,7 +254,7 @@ std::optional<ForwardOptions> parseForwardOptions(const std::string &program, co
       "input", "NAME=FILE.npy",
       "an input's values; attention_mask is ones and position_ids count up\nunless given; repeated for each input",
       [&](std::string_view text) { addNamedFile(options.inputs, text); }, true);
-  parser.text("output-dir", &options.outputDir, "DIR", "where the outputs go; made where it does not exist");
+  parser.text("output-dir", &options.outputDir, "DIR", "folder for the outputs, made where it does not exist");
 
   parser.section("weights");
   parser.text("init", &options.init, "SOURCE",

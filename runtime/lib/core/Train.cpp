@@ -27,7 +27,7 @@ public:
 private:
   void checkTargets() const;
   const BatchInfo &batchOf(int64_t step) const;
-  void runStep(int64_t step);
+  bool runStep(int64_t step);
   StepOutcome execute(int64_t step, const BatchInfo &batch);
   void report(int64_t step, const StepOutcome &outcome, double seconds);
   void stopAtNonfinite(int64_t step) const;
@@ -102,15 +102,20 @@ static double now() {
 
 void Trainer::run() {
   World &world = setup.rank.world;
+  bool finite = true;
+  int64_t step = 0;
   setup.guarded([&] {
-    for (int64_t step = 1; step <= options.steps; ++step) {
+    while (finite && step < options.steps) {
+      ++step;
       if (step == 1)
         world.setDeadline(options.deadlines.firstStep, "the first step");
       if (step == 2)
         world.setDeadline(options.deadlines.step, "a step");
-      runStep(step);
+      finite = runStep(step);
     }
   });
+  if (!finite)
+    stopAtNonfinite(step);
   world.setDeadline(std::max(options.deadlines.firstStep, options.deadlines.step), "saving");
   if (!options.saveWeights.empty())
     save(options.saveWeights, setup.interpreter.masterShards(), /*frozen=*/true);
@@ -126,7 +131,8 @@ void Trainer::run() {
     printMemoryTable(categories, peakBytes);
 }
 
-void Trainer::runStep(int64_t step) {
+/// False where the run must end, since the gradient norm is not finite.
+bool Trainer::runStep(int64_t step) {
   const BatchInfo &batch = batchOf(step);
   int64_t startNs = monotonicNs();
   setup.setTracing(step >= options.traceSteps.first && step <= options.traceSteps.second);
@@ -139,8 +145,7 @@ void Trainer::runStep(int64_t step) {
                        concat("\"labels\": ", outcome.labels));
   if (log)
     report(step, outcome, double(endNs - startNs) * 1e-9);
-  if (outcome.labels && !outcome.updated && !options.skipNonfinite)
-    stopAtNonfinite(step);
+  return outcome.updated || !outcome.labels || options.skipNonfinite;
 }
 
 /// Where no label counts there is nothing to learn from: loss 0, no update, the schedule goes on.

@@ -70,9 +70,12 @@ void copyPart(const Program &program, const Coordinates &place, const TensorInfo
       });
 }
 
+static bool isFilledFromData(const TensorInfo &input) {
+  return input.fill == "tokens" || input.fill == "labels" || input.fill == "documents";
+}
+
 static bool isFilledByRow(const TensorInfo &input) {
-  return input.fill == "tokens" || input.fill == "labels" || input.fill == "documents" ||
-         (input.fill == "arange" && input.role == "positions");
+  return isFilledFromData(input) || (input.fill == "arange" && input.role == "positions");
 }
 
 BatchLoader::BatchLoader(const Program &program, const TrainOptions &options, const Coordinates &place)
@@ -82,10 +85,7 @@ BatchLoader::BatchLoader(const Program &program, const TrainOptions &options, co
   checkOptions();
   int64_t part = length / program.grid.size(DROVER_AXIS_CP);
   chunkPlaces = globalIndices(program.grid, place, {{0, DROVER_AXIS_CP, {}}}, 0, part);
-  for (const auto &[name, path] : options.inputs)
-    if (std::none_of(program.inputs.begin(), program.inputs.end(),
-                     [&name = name](const TensorInfo &input) { return input.name == name; }))
-      fail("--input=", name, "=", path, ": the program has no such input");
+  checkInputNames();
   for (const TensorInfo &input : program.inputs) {
     auto given = std::find_if(options.inputs.begin(), options.inputs.end(),
                               [&](const auto &file) { return file.first == input.name; });
@@ -101,6 +101,19 @@ BatchLoader::BatchLoader(const Program &program, const TrainOptions &options, co
       fail("input '", input.name, "' has no values, expected --input=", input.name, "=FILE.npy");
   }
   stream.checkVocabulary(program.vocabulary);
+}
+
+void BatchLoader::checkInputNames() const {
+  std::vector<std::string> accepted, fromData;
+  for (const TensorInfo &input : program.inputs)
+    (isFilledFromData(input) ? fromData : accepted).push_back(input.name);
+  auto has = [](const std::vector<std::string> &names, const std::string &name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  for (const auto &[name, path] : options.inputs)
+    if (!has(accepted, name))
+      fail("--input=", name, "=", path, has(fromData, name) ? ": comes from --data" : ": the program has no such input",
+           accepted.empty() ? "; no input takes values" : "; expected one of " + formatNames(accepted));
 }
 
 int64_t BatchLoader::countSequences() const {

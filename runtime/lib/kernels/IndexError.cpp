@@ -6,6 +6,6 @@
 #include "drover/rt/fatal.h"
 
 extern "C" void drover_rt_index_error(const char *what, int64_t index, int64_t low, int64_t size) {
-  drover::rt::fatal("%s: index %lld is not in [%lld, %lld)", what, static_cast<long long>(index),
-                    static_cast<long long>(low), static_cast<long long>(size));
+  drover::rt::endWithError("%s: index %lld is not in [%lld, %lld)", what, static_cast<long long>(index),
+                           static_cast<long long>(low), static_cast<long long>(size));
 }

@@ -67,6 +67,8 @@ TEST(Options, BadValuesNameOptionValueAndWhatIsAccepted) {
   refuses({"--batch-ramp=4:2,4:3"}, "expected ascending steps, but 4 follows 4");
   refuses({"--trace-steps=5-2"}, "--trace-steps=5-2: expected a step or FIRST-LAST");
   refuses({"--input=x"}, "--input=x: expected NAME=FILE.npy");
+  refuses({"--input=x=ones"}, "--input=x=ones: expected NAME=FILE.npy; a constant is compiled in, by 'drover compile "
+                              "--input=x=ones'");
   refuses({"--input=x=a", "--input=x=b"}, "input 'x' is given twice");
   refuses({"--reset-positions"}, "--reset-positions: expected --document-separator=TOKEN with it");
   refuses({"--mask-after-separator"}, "--mask-after-separator: expected --document-separator=TOKEN with it");
@@ -83,6 +85,17 @@ TEST(Options, WhatIsWrittenIsWrittenOnce) {
   refuses({"--dump=.", "--dump-file=l.safetensors", "--log=l.safetensors"},
           "--log and --dump-file are both l.safetensors");
   parse({"--init=m.onnx", "--model=m.onnx", "--log=dump.safetensors"});
+}
+
+TEST(Options, WeightsGoToAFileOrAFolderAndGradientsToAFile) {
+  for (const char *path : {"w.safetensors", "out/w.safetensors", "weights", "out/weights", "run.3/", "..", "/tmp"})
+    EXPECT_EQ(parse({std::string("--save-weights=") + path}).saveWeights, path);
+  for (const char *path : {"w.safetensor", "w.bin", "out/w.pt"})
+    refuses({std::string("--save-weights=") + path},
+            std::string("--save-weights=") + path + ": expected FILE.safetensors or a folder");
+  for (const char *path : {"g", "g/", "g.npy", "g.safetensors/"})
+    refuses({std::string("--save-gradients=") + path},
+            std::string("--save-gradients=") + path + ": expected a name that ends in .safetensors");
 }
 
 TEST(Options, RequiredOnesAreNamed) {

@@ -99,7 +99,11 @@ TEST_F(BatchLoaderTest, InputsCanComeFromFiles) {
   writeNpy(folder.path("p.npy"), DROVER_I64, {4, 2}, positions.data());
   refuses("p.npy: shape [4, 2], input 'position_ids' expects [2, 4]");
   options.inputs = {{"cache", "x.npy"}};
-  refuses("--input=cache=x.npy: the program has no such input");
+  refuses("--input=cache=x.npy: the program has no such input; expected one of 'position_ids'");
+  options.inputs = {{"input_ids", "x.npy"}};
+  refuses("--input=input_ids=x.npy: comes from --data; expected one of 'position_ids'");
+  toy.positionsInput = false;
+  refuses("--input=input_ids=x.npy: comes from --data; no input takes values");
 }
 
 TEST_F(BatchLoaderTest, OptionsThatDoNotFitTheProgramAreErrors) {

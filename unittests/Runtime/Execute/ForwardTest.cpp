@@ -22,7 +22,7 @@ protected:
     writeSafetensors(folder.path("w.safetensors"), {{"model.table.weight", DROVER_F32, {7, 7}, table.data()},
                                                     {"model.bias", DROVER_F32, {7}, bias.data()}});
     options.init = folder.path("w.safetensors");
-    options.outputDir = folder.path("out/deep");
+    options.outputDir = folder.path("out");
     options.flightRecorder = folder.path("flight.json");
     options.threads = 2;
   }
@@ -44,7 +44,7 @@ protected:
 TEST_F(ForwardTest, WritesOneFileForEachOutput) {
   giveIds({0, 1, 2, 3, 4, 5, 6, 0});
   run();
-  NpyFile logits(folder.path("out/deep/logits.npy"));
+  NpyFile logits(folder.path("out/logits.npy"));
   EXPECT_EQ(logits.shape(), (std::vector<int64_t>{2, 4, 7}));
   std::vector<float> values(56);
   logits.read(DROVER_F32, values.data());
@@ -57,7 +57,7 @@ TEST_F(ForwardTest, PositionsThatAreNotGivenCountUp) {
   giveIds({0, 0, 0, 0, 0, 0, 0, 0});
   toy.positionsInput = true;
   run();
-  EXPECT_TRUE(std::filesystem::exists(folder.path("out/deep/logits.npy")));
+  EXPECT_TRUE(std::filesystem::exists(folder.path("out/logits.npy")));
 }
 
 TEST_F(ForwardTest, InputsThatDoNotFitAreErrors) {
@@ -68,9 +68,21 @@ TEST_F(ForwardTest, InputsThatDoNotFitAreErrors) {
   expectError([&] { run(); }, "input 'input_ids': token id 9 at element 5, expected ids from 0 to 6");
   options.inputs.emplace_back("ids", "x.npy");
   expectError([&] { run(); }, "--input ids=x.npy: the model has no such input, expected 'input_ids'");
-  options.inputs.pop_back();
+  options.inputs = {{"input_ids", folder.path("none.npy")}};
+  try {
+    run();
+    ADD_FAILURE() << "expected an error";
+  } catch (const Error &error) {
+    EXPECT_STREQ(error.what(), (folder.path("none.npy") + ": cannot open: No such file or directory").c_str());
+  }
+  EXPECT_FALSE(std::filesystem::exists(options.flightRecorder));
   options.ranks = 4;
   expectError([&] { run(); }, "--ranks=4: the program was compiled for 1");
+}
+
+TEST_F(ForwardTest, AFolderThatCannotBeMadeIsAnErrorBeforeTheRun) {
+  options.outputDir = folder.path("none/deep");
+  expectError([&] { run(); }, "none/deep: cannot create the folder: No such file or directory");
 }
 
 TEST_F(ForwardTest, TraceIsWritten) {

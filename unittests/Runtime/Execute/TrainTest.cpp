@@ -359,11 +359,8 @@ TEST(Train, NonfiniteNormNamesStepParameterAndRank) {
   Program program(toy.program());
   expectError([&] { train(program, options); },
               "step 1: the gradient norm is not finite, first in parameter 'model.table.weight' on rank 0");
-  nlohmann::json dump = nlohmann::json::parse(readFile(options.flightRecorder));
-  EXPECT_EQ(dump["plan_hash"], program.hash);
-  EXPECT_EQ(dump["records"].size(), toy.actions.size());
-  EXPECT_EQ(dump["records"].back()["kind"], "update");
-  EXPECT_EQ(dump["records"].back()["state"], "completed");
+  // No wait failed: there is nothing in the recorder to look at.
+  EXPECT_FALSE(std::filesystem::exists(options.flightRecorder));
 
   options.skipNonfinite = true;
   TrainingRun run = runTraining(toy, options);
@@ -414,6 +411,9 @@ TEST(Train, TargetsThatCannotBeWrittenAreErrorsAtTheStart) {
   folder.write("file", "");
   options.saveWeights = folder.path("file/w");
   expectError([&] { train(program, options); }, "file/w: cannot create the folder");
+  options.saveWeights = folder.path("none/w");
+  expectError([&] { train(program, options); }, "none/w: cannot create the folder: No such file or directory");
+  EXPECT_FALSE(std::filesystem::exists(folder.path("none")));
   options.saveWeights = "";
   options.log = folder.path("none/log.jsonl");
   expectError([&] { train(program, options); }, "none/log.jsonl: cannot create");

@@ -230,6 +230,9 @@ TEST_F(GridTrainTest, ADeadlineNamesWhoIsMissing) {
     EXPECT_NE(text.find(", without rank "), std::string::npos) << text;
     EXPECT_NE(text.find("last actions in"), std::string::npos) << text;
   }
+  nlohmann::json dump = nlohmann::json::parse(readFile(folder.path("flight.0.json")));
+  EXPECT_EQ(dump["reason"], "error");
+  EXPECT_EQ(dump["records"].back()["state"], "started");
 }
 
 TEST_F(GridTrainTest, OneTraceAndOneLogOfAllRanks) {

@@ -32,6 +32,9 @@ private:
   int descriptor = -1;
 };
 
+/// Makes a folder where there is none. Its parent must exist: a path with a slip in it makes none.
+void makeFolder(const std::string &path);
+
 /// Throws Error where a file (or a folder of files) cannot be made at this path, so that hours of work are not lost
 /// at the end.
 void checkCanCreateFile(const std::string &path);

@@ -45,6 +45,7 @@ private:
   };
 
   void checkOptions() const;
+  void checkInputNames() const;
   int64_t countSequences() const;
   void read(int64_t number, Sequence &sequence) const;
   /// The number of a sequence of this rank's microbatch.

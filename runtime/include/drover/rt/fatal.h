@@ -7,12 +7,11 @@
 
 namespace drover::rt {
 
-/// Called once with the message before the process aborts (the flight recorder's dump).
-using FatalHook = void (*)(const char *message);
-void setFatalHook(FatalHook hook);
-
 /// Reports a failure that compiled code cannot return (docs/runtime-abi.md) and aborts.
 [[noreturn]] void fatal(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/// The same for data of the user that compiled code cannot go on with: an error as main prints it, and exit status 1.
+[[noreturn]] void endWithError(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 } // namespace drover::rt
 
