@@ -74,13 +74,13 @@ Error checkTwice(const InputArgList &arguments) {
   DenseMap<unsigned, const Arg *> seen;
   for (const Arg *argument : arguments) {
     Option option = argument->getOption().getUnaliasedOption();
-    if (option.getKind() == Option::InputClass || option.hasFlag(Repeatable))
+    if (option.getKind() != Option::JoinedClass && option.getKind() != Option::SeparateClass)
+      continue;
+    if (option.hasFlag(Repeatable))
       continue;
     auto [first, isFirst] = seen.try_emplace(option.getID(), argument);
     if (isFirst)
       continue;
-    if (option.getKind() == Option::FlagClass)
-      return createStringError(nameOf(option) + ": given twice");
     return createStringError(nameOf(option) + ": given twice, as '" + first->second->getValue() + "' and '" +
                              argument->getValue() + "'; expected one");
   }

@@ -6,7 +6,7 @@
 // what equals them.
 #include "Decoder.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Format.h"
 #include <cmath>
 
 using namespace mlir;
@@ -15,7 +15,11 @@ using namespace drover::huggingface;
 
 namespace {
 
-std::string text(double value) { return llvm::formatv("{0}", value).str(); }
+std::string text(double value) {
+  std::string result;
+  llvm::raw_string_ostream(result) << llvm::format("%g", value);
+  return result;
+}
 
 struct FamilyName {
   StringRef modelType, architecture;
@@ -267,13 +271,31 @@ void readGptNeox(Config &config, Decoder &decoder, MLIRContext *context) {
   readRope(config, decoder, context, "rotary_emb_base", "rotary_pct", 0.25);
 }
 
+/// What would make another function of the model.
+void refuseOthers(Config &config) {
+  if (config.has("quantization_config"))
+    config.error("config has a quantization_config; supported are models in float32, float16 or bfloat16");
+  for (StringRef key : {"num_local_experts", "num_experts", "n_routed_experts"})
+    if (double experts = config.number(key, 0))
+      config.error("config has '" + key + "' " + text(experts) + "; supported are models with one MLP a layer");
+}
+
+/// Dropout is no part of the program. A model is trained without it, as it is evaluated.
+void reportDropout(Config &config) {
+  std::string found;
+  for (StringRef key : {"attention_dropout", "attn_pdrop", "embd_pdrop", "hidden_dropout", "resid_pdrop"})
+    if (double rate = config.number(key, 0))
+      found += (Twine(found.empty() ? "" : ", ") + key + " " + text(rate)).str();
+  if (!found.empty() && !config.failed())
+    emitWarning(config.getLoc()) << "config has dropout (" << found << "), without which drover trains";
+}
+
 } // namespace
 
 Decoder drover::huggingface::readDecoder(Config &config, MLIRContext *context) {
   Decoder decoder;
   std::string type = readModelType(config);
-  if (config.has("quantization_config"))
-    config.error("config has a quantization_config; supported are models in float32, float16 or bfloat16");
+  refuseOthers(config);
   decoder.initializerRange = config.number("initializer_range", 0.02);
   if (config.failed())
     return decoder;
@@ -287,5 +309,6 @@ Decoder drover::huggingface::readDecoder(Config &config, MLIRContext *context) {
     config.error("config expects a norm epsilon that is not negative, not " + text(decoder.normEps));
   if (!(decoder.initializerRange >= 0))
     config.error("config expects an initializer_range that is not negative, not " + text(decoder.initializerRange));
+  reportDropout(config);
   return decoder;
 }

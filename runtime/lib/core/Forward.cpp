@@ -50,7 +50,8 @@ static void checkInputs(const Program &program, const ForwardOptions &options) {
   for (const auto &[name, path] : options.inputs)
     if (std::none_of(program.inputs.begin(), program.inputs.end(),
                      [&name = name](const TensorInfo &input) { return input.name == name; }))
-      fail("--input ", name, "=", path, ": the model has no such input, expected ", namesOf(program.inputs));
+      fail("--input ", name, "=", path, ": the model has no such input, ",
+           program.inputs.empty() ? "it has none" : "expected " + namesOf(program.inputs));
 }
 
 /// Ids index the embedding table, so one beyond it is refused before anything runs.

@@ -65,6 +65,10 @@ CASES = [
     (MISTRAL, dict(layer_types=["full_attention", "sliding_attention"]), "'sliding_window' holds for all layers"),
     # Not supported.
     (LLAMA, dict(quantization_config=dict(bits=4)), "config has a quantization_config"),
+    (LLAMA, dict(num_local_experts=8), "config has 'num_local_experts' 8; supported are models with one MLP a layer"),
+    (QWEN, dict(num_experts=128), "config has 'num_experts' 128; supported are models with one MLP a layer"),
+    (LLAMA, dict(num_local_experts=0, attention_dropout=0.0), None), (LLAMA, dict(num_local_experts="null"), None),
+    (LLAMA, dict(attention_dropout="some"), "'attention_dropout' to be a number"),
     (LLAMA, dict(architectures="LlamaForCausalLM"), "'architectures' to be a list of strings"),
     (LLAMA, dict(model_type="bert"), "config has an unsupported model 'bert'; supported are gemma, gpt2"),
     (LLAMA, dict(hidden_act="relu"), "'hidden_act' to be silu, gelu, gelu_new, gelu_pytorch_tanh or gelu_fast, not 'relu'"),
