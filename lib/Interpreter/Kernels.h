@@ -62,6 +62,9 @@ void addIndexingKernels(KernelTable &table);
 void multiply(int64_t m, int64_t n, int64_t k, const double *a, bool transposeA, const double *b, bool transposeB,
               double *c);
 
+/// input times weight[N, K], or [K, N] with `inOut`, not rounded.
+Tensor linear(const Tensor &input, const Tensor &weight, bool inOut, ElementKind kind);
+
 double sigmoid(double x);
 
 /// The values of `map` at `symbols`; failure where one is unknown.

@@ -49,17 +49,24 @@ static int64_t rows(const Tensor &tensor) {
   return tensor.shape.empty() ? 1 : countElements(ArrayRef(tensor.shape).drop_back());
 }
 
+Tensor interpreter::linear(const Tensor &input, const Tensor &weight, bool inOut, ElementKind kind) {
+  SmallVector<int64_t> shape(input.shape);
+  shape.back() = weight.shape[inOut ? 1 : 0];
+  Tensor result(kind, shape);
+  multiply(rows(input), shape.back(), input.shape.back(), input.floats.data(), false, weight.floats.data(), !inOut,
+           result.floats.data());
+  return result;
+}
+
 static LogicalResult linear(tfm::LinearOp op, Call &call) {
   const Tensor &input = call.operand(0), &weight = call.operand(1);
-  int64_t n = weight.shape[op.getInOut() ? 1 : 0], k = weight.shape[op.getInOut() ? 0 : 1];
-  if (input.shape.back() != k)
+  if (input.shape.back() != weight.shape[op.getInOut() ? 0 : 1])
     return call.fail("input and weight of different sizes");
   SmallVector<int64_t> shape(input.shape);
-  shape.back() = n;
+  shape.back() = weight.shape[op.getInOut() ? 1 : 0];
   if (failed(call.allocate(0, shape)))
     return failure();
-  multiply(rows(input), n, k, input.floats.data(), false, weight.floats.data(), !op.getInOut(),
-           call.results[0].floats.data());
+  call.results[0] = interpreter::linear(input, weight, op.getInOut(), call.results[0].kind);
   return success();
 }
 

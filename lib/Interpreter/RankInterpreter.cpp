@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Interpreter/RankInterpreter.h"
+#include "Kernels.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -177,6 +178,10 @@ private:
       return stepCall(call, frames);
     if (isa<shard::AllGatherOp, shard::AllReduceOp, shard::AllSliceOp, shard::ReduceScatterOp>(op))
       return stepCollective(op, frames);
+    if (auto ring = dyn_cast<GatherLinearOp>(op))
+      return stepGatherLinear(ring, frames);
+    if (auto ring = dyn_cast<LinearScatterOp>(op))
+      return stepLinearScatter(ring, frames);
     for (Interpreter &frame : frames)
       for (Value result : op->getResults())
         if (failed(read(frame, result)))
@@ -251,14 +256,111 @@ private:
         result = reduce(parts, isMax);
       if (isa<shard::ReduceScatterOp>(op))
         result = slice(result, collective, group.place, parts.size());
-      if (isFloat(result.kind) && !options.exact && result.kind != ElementKind::F64)
-        for (double &element : result.floats)
-          element = roundTo(element, result.kind);
-      if (ArrayRef<int64_t>(result.shape) != cast<RankedTensorType>(op->getResult(0).getType()).getShape()) {
-        reason = ("'" + op->getName().getStringRef() + "': result has another shape than its type").str();
+      if (failed(bindResult(frame, op->getResult(0), std::move(result))))
         return failure();
+    }
+    return success();
+  }
+
+  void round(Tensor &tensor) {
+    if (isFloat(tensor.kind) && !options.exact && tensor.kind != ElementKind::F64)
+      for (double &element : tensor.floats)
+        element = roundTo(element, tensor.kind);
+  }
+
+  LogicalResult bindResult(Interpreter &frame, Value value, Tensor result) {
+    round(result);
+    if (ArrayRef<int64_t>(result.shape) != cast<RankedTensorType>(value.getType()).getShape()) {
+      reason =
+          ("'" + value.getDefiningOp()->getName().getStringRef() + "': result has another shape than its type").str();
+      return failure();
+    }
+    frame.bind(value, std::move(result));
+    return success();
+  }
+
+  /// Every rank's tensors of some values, by rank.
+  LogicalResult readAll(ValueRange values, std::vector<Interpreter> &frames,
+                        std::vector<std::vector<TensorRef>> &tensors) {
+    for (Interpreter &frame : frames) {
+      tensors.emplace_back();
+      for (Value value : values) {
+        FailureOr<TensorRef> tensor = read(frame, value);
+        if (failed(tensor))
+          return failure();
+        tensors.back().push_back(*tensor);
       }
-      frame.bind(op->getResult(0), std::move(result));
+    }
+    return success();
+  }
+
+  template <typename OpT> Collective describeRing(OpT op) {
+    Collective collective;
+    for (StringAttr axis : op.getAxes().template getAsRange<StringAttr>())
+      collective.axes.push_back(*parseAxis(axis));
+    collective.dim = op.getDim();
+    return collective;
+  }
+
+  LogicalResult stepGatherLinear(GatherLinearOp op, std::vector<Interpreter> &frames) {
+    std::vector<std::vector<TensorRef>> operands;
+    if (failed(readAll(op->getOperands(), frames, operands)))
+      return failure();
+    Collective collective = describeRing(op);
+    for (auto [rank, frame] : llvm::enumerate(frames)) {
+      SmallVector<const Tensor *> parts;
+      for (int64_t member : groupOf(grid, rank, collective.axes).members)
+        parts.push_back(operands[member][0].get());
+      Tensor gathered = gather(parts, collective);
+      for (auto [index, inOut] : llvm::enumerate(op.getInOut())) {
+        Value value = op.getResults()[index];
+        Tensor result = interpreter::linear(gathered, *operands[rank][index + 1], inOut, *elementKind(value.getType()));
+        if (failed(bindResult(frame, value, std::move(result))))
+          return failure();
+      }
+      if (Value value = op.getGathered(); value && failed(bindResult(frame, value, std::move(gathered))))
+        return failure();
+    }
+    return success();
+  }
+
+  /// A rank's sum of products, not rounded.
+  Tensor sumOfLinears(LinearScatterOp op, ArrayRef<TensorRef> operands) {
+    size_t count = op.getInputs().size();
+    Tensor sum;
+    for (size_t i = 0; i < count; ++i) {
+      Tensor term = interpreter::linear(*operands[i], *operands[count + i], op.getInOut()[i],
+                                        *elementKind(op.getResult().getType()));
+      for (size_t element = 0; i > 0 && element < term.floats.size(); ++element)
+        term.floats[element] += sum.floats[element];
+      sum = std::move(term);
+    }
+    return sum;
+  }
+
+  /// A part's sum begins behind the rank that keeps it, and is rounded by each.
+  LogicalResult stepLinearScatter(LinearScatterOp op, std::vector<Interpreter> &frames) {
+    std::vector<std::vector<TensorRef>> operands;
+    if (failed(readAll(op->getOperands(), frames, operands)))
+      return failure();
+    Collective collective = describeRing(op);
+    std::vector<Tensor> sums;
+    for (const std::vector<TensorRef> &own : operands)
+      sums.push_back(sumOfLinears(op, own));
+    for (auto [rank, frame] : llvm::enumerate(frames)) {
+      Group group = groupOf(grid, rank, collective.axes);
+      int64_t members = group.members.size();
+      Tensor part;
+      for (int64_t step = 1; step <= members; ++step) {
+        const Tensor &whole = sums[group.members[(group.place + step) % members]];
+        Tensor share = slice(whole, collective, group.place, members);
+        for (size_t element = 0; step > 1 && element < share.floats.size(); ++element)
+          share.floats[element] += part.floats[element];
+        part = std::move(share);
+        round(part);
+      }
+      if (failed(bindResult(frame, op.getResult(), std::move(part))))
+        return failure();
     }
     return success();
   }

@@ -326,6 +326,10 @@ LogicalResult Compilation::partition() {
     manager.addPass(tfm::createTfmPartition(cut));
     manager.addNestedPass<func::FuncOp>(tfm::createTfmSimplifyCollectives());
     manager.addPass(tfm::createTfmVerifyDistributions());
+    if (plan.tpOverlap == "ring") {
+      manager.addNestedPass<func::FuncOp>(tfm::createTfmRingOverlap());
+      manager.addPass(tfm::createTfmVerifyDistributions());
+    }
     manager.addPass(tfm::createTfmVerifyMicrobatch());
   });
 }

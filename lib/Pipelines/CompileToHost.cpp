@@ -41,6 +41,7 @@ static std::vector<schedule::BodyCollective> collectivesOf(Operation *function) 
 LogicalResult Compilation::lower() {
   host::HostOptions hostOptions;
   hostOptions.cpu = options.hostCpu;
+  // Beside rings, what stays a collective is under way while others compute.
   hostOptions.tpOverlap = plan.tpOverlap == "none" ? "none" : "bulk";
   if (failed(runPasses([&](OpPassManager &manager) {
         // The schedule has read the distributions; kernels see shapes only.

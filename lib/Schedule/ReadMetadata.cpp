@@ -263,7 +263,7 @@ Body Reader::body(const Json &json) {
     collective.communicator = static_cast<uint32_t>(integer(entry, "communicator"));
     std::optional<int32_t> kind = parseCollective(text(entry, "kind"));
     if (!kind)
-      fail("field 'kind' is none of all_gather, reduce_scatter, all_reduce");
+      fail("field 'kind' is none of all_gather, reduce_scatter, all_reduce, shift");
     collective.kind = kind.value_or(DROVER_ALL_REDUCE);
     collective.dtype = dtype(entry, "dtype");
     collective.bytes = integer(entry, "bytes");

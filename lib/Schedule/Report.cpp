@@ -45,7 +45,7 @@ class TrafficSum {
 public:
   explicit TrafficSum(const StepProgram &step) : step(step) {}
 
-  /// `bytes` of the whole: the larger one of operand and result.
+  /// `bytes` of the whole: the larger one of operand and result. A shift's are of the part that it moves.
   void add(uint32_t communicator, const char *kind, DType dtype, int64_t bytes, int64_t times = 1) {
     int64_t n = membersOf(step, communicator);
     if (n < 2 || times == 0)
@@ -55,10 +55,10 @@ public:
     traffic.kind = kind;
     traffic.dtype = dtype;
     traffic.count += times;
-    int64_t sent = bytes; // of a broadcast: by its root
+    int64_t sent = bytes; // of a broadcast by its root, of a shift by each
     if (traffic.kind == "all_reduce")
       sent = 2 * bytes * (n - 1) / n;
-    else if (traffic.kind != "broadcast")
+    else if (traffic.kind != "broadcast" && traffic.kind != "shift")
       sent = bytes / n * (n - 1);
     traffic.bytesPerRank += times * sent;
   }

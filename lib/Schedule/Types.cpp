@@ -51,7 +51,7 @@ std::optional<GridAxis> drover::schedule::parseGridAxis(const std::string &name)
 }
 
 namespace {
-constexpr const char *kCollectiveNames[] = {"all_gather", "reduce_scatter", "all_reduce"};
+constexpr const char *kCollectiveNames[] = {"all_gather", "reduce_scatter", "all_reduce", "shift"};
 } // namespace
 
 const char *drover::schedule::nameOfCollective(int32_t kind) { return kCollectiveNames[kind]; }

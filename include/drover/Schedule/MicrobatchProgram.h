@@ -11,7 +11,7 @@
 
 namespace drover::schedule {
 
-/// Names of drover_collective_kind: all_gather, reduce_scatter, all_reduce.
+/// Names of drover_collective_kind: all_gather, reduce_scatter, all_reduce, shift.
 const char *nameOfCollective(int32_t kind);
 std::optional<int32_t> parseCollective(const std::string &name);
 

@@ -12,11 +12,12 @@ namespace drover::schedule {
 /// Collectives of one kind over one axis, in one step of a rank of one stage.
 struct Traffic {
   std::string axis; // tp, kv, replica, cp, dp, cp*dp, pp (ties), world
-  std::string kind; // all_gather, reduce_scatter, all_reduce, broadcast
+  std::string kind; // all_gather, reduce_scatter, all_reduce, broadcast, shift
   DType dtype = DType::F32;
   int64_t count = 0;
   /// What a rank sends with the ring algorithm: (n-1)/n of the whole for all_gather and reduce_scatter, twice that for
-  /// all_reduce; of a broadcast what its root sends (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH, 2005).
+  /// all_reduce, the part for a shift, n-1 of which are a gather or a scatter; of a broadcast what its root sends
+  /// (Thakur, Rabenseifner and Gropp, Optimization of Collective Communication Operations in MPICH, 2005).
   int64_t bytesPerRank = 0;
 };
 

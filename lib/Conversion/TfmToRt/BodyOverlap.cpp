@@ -9,6 +9,7 @@
 #include "BodyPlan.h"
 #include "Collectives.h"
 #include "LibraryCalls.h"
+#include "Rings.h"
 #include "drover/rt/abi.h"
 
 using namespace mlir;
@@ -115,7 +116,9 @@ void BodyPlan::placeWaits() {
       continue;
     unit.waitBefore = isWaitedForAtOnce(unit) ? index + 1 : firstReader(unit);
   }
-  std::array<Unit *, DROVER_MAX_IN_FLIGHT> flying = {};
+  // Rings have a slot of their own.
+  bool hasRings = llvm::any_of(units, [](const Unit &unit) { return isRing(unit.ops.front()); });
+  SmallVector<Unit *> flying(hasRings ? kRingSlot : DROVER_MAX_IN_FLIGHT, nullptr);
   for (auto [index, unit] : llvm::enumerate(units)) {
     for (Unit *&other : flying)
       if (other && other->waitBefore <= index)

@@ -5,6 +5,7 @@
 #include "BodyPlan.h"
 #include "Collectives.h"
 #include "LibraryCalls.h"
+#include "Rings.h"
 #include "SpecialKernels.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
@@ -26,7 +27,7 @@ LogicalResult BodyPlan::run() {
   joinPads(func);
   // Dead ops would keep their operands alive.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front())))
-    if (isOpTriviallyDead(&op) && !isCollective(&op)) // every rank of a group calls alike
+    if (isOpTriviallyDead(&op) && !isCollective(&op) && !isRing(&op)) // every rank of a group calls alike
       op.erase();
   insertCopies();
   // A result that cannot be computed in its argument's memory gets a copy, and the plan is made again.
@@ -194,7 +195,8 @@ LogicalResult BodyPlan::materializeOperands() {
     if (views.isView(op.getResult(0)) || isa<arith::ConstantOp>(op) || isInline(&op))
       continue;
     bool isShard = isCollective(&op) || isa<shard::AllSliceOp>(op);
-    if (failed(verifyLibraryCall(&op)) || (isShard && failed(verifyShardOp(&op))))
+    if (failed(verifyLibraryCall(&op)) || (isShard && failed(verifyShardOp(&op))) ||
+        (isRing(&op) && failed(verifyRing(&op))))
       return failure();
     if (op.hasAttr(kCopyAttr))
       views.materialize(op.getResult(0));
@@ -207,6 +209,8 @@ LogicalResult BodyPlan::materializeOperands() {
         fits = !isConstant && operandFits(&op, operand.getOperandNumber(), view);
       } else if (isShard) {
         fits = !isConstant && contiguous(view);
+      } else if (isRing(&op)) {
+        fits = !isConstant && ringOperandFits(&op, operand.getOperandNumber(), view);
       } else if (isSpecialKernel(&op)) {
         fits = !isConstant && (!isMatmul(&op) || operandFits(&op, operand.getOperandNumber(), view));
       } else if (auto gather = dyn_cast<tfm::GatherOp>(op)) {

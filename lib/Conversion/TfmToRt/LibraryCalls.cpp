@@ -59,8 +59,7 @@ std::optional<MatmulViews> lower::matmulViews(Operation *op, View lhs, View rhs,
   return views;
 }
 
-/// A memref of the stored matrix; `transposed` becomes its orientation against [rows, cols] of the product.
-static Value matrixOperand(BodyEmitter &emitter, const View &view, bool &transposed, int64_t batch) {
+Value lower::matrixOperand(BodyEmitter &emitter, const View &view, bool &transposed, int64_t batch) {
   MatrixView matrix = *matrixView(view);
   size_t rank = view.shape.size();
   View stored{view.root, view.offset, {view.shape[rank - 2], view.shape[rank - 1]}, {matrix.leading, 1}};

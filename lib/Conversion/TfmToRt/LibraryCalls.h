@@ -27,6 +27,9 @@ std::optional<View> attentionRows(View view);
 /// True where the op can read operand number `index` through the view.
 bool operandFits(mlir::Operation *op, unsigned index, const View &view);
 
+/// A memref of the stored matrix; `transposed` becomes its orientation against [rows, cols] of the product.
+mlir::Value matrixOperand(BodyEmitter &emitter, const View &view, bool &transposed, int64_t batch);
+
 int64_t libraryScratchBytes(mlir::Operation *op);
 void emitLibraryCall(BodyEmitter &emitter, const Views &views, mlir::Operation *op, View target, rt::Store store);
 

@@ -7,6 +7,7 @@
 #include "SpecialKernels.h"
 #include "Collectives.h"
 #include "LibraryCalls.h"
+#include "Rings.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -404,12 +405,14 @@ static void emitSumOfSquares(BodyEmitter &emitter, const Views &views, tfm::SumO
 //===----------------------------------------------------------------------===//
 
 bool lower::isSpecialKernel(Operation *op) {
-  return (isMatmul(op) && !isLibraryCall(op)) || isRankKernel(op) ||
+  return (isMatmul(op) && !isLibraryCall(op)) || isRankKernel(op) || isRing(op) ||
          isa<tfm::ConcatOp, tfm::CrossEntropyOp, tfm::PadOp, tfm::ReduceOp, tfm::RopeOp, tfm::ScatterAddOp,
              tfm::ScatterNdOp, tfm::SoftmaxOp, tfm::SumOfSquaresOp>(op);
 }
 
 SmallVector<std::pair<Type, int64_t>> lower::specialScratch(Operation *op) {
+  if (isRing(op))
+    return ringScratch(op);
   if (isa<tfm::SumOfSquaresOp>(op))
     return {{Float64Type::get(op->getContext()), kSquareBlocks}};
   if (auto scatter = dyn_cast<tfm::ScatterAddOp>(op); scatter && isNarrowFloat(elementTypeOf(scatter.getResult())))
@@ -422,6 +425,8 @@ void lower::emitSpecialKernel(BodyEmitter &emitter, const Views &views, Operatio
     return emitGenericMatmul(emitter, views, op);
   if (isRankKernel(op))
     return emitRankKernel(emitter, views, op);
+  if (isRing(op))
+    return emitRing(emitter, views, op);
   TypeSwitch<Operation *>(op)
       .Case([&](tfm::ConcatOp concat) { emitConcat(emitter, views, concat); })
       .Case([&](tfm::CrossEntropyOp loss) { emitCrossEntropy(emitter, views, loss); })

@@ -33,6 +33,9 @@ void drover_communicators::start(const drover_collective &collective, const void
     case DROVER_ALL_REDUCE:
       slots[slot] = communicator->allReduce(in, out, cut.elements(), dtype, op);
       return;
+    case DROVER_SHIFT:
+      slots[slot] = communicator->shift(in, out, cut.elements(), dtype);
+      return;
     default:
       fail("collective on communicator ", collective.communicator, ": unknown kind ", collective.kind);
     }

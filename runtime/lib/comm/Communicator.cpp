@@ -16,7 +16,8 @@ namespace drover::rt {
 //===----------------------------------------------------------------------===//
 
 const char *operationName(OperationKind kind) {
-  static constexpr const char *names[] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast", "send", "receive"};
+  static constexpr const char *names[] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast",
+                                          "send",       "receive",        "shift"};
   return names[size_t(kind)];
 }
 
@@ -224,6 +225,10 @@ Request Communicator::allReduce(const void *in, void *out, int64_t count, DType 
   OperationInfo info = flatInfo(OperationKind::AllReduce, count, dtype, -1);
   info.op = op;
   return issue(info, in, out);
+}
+
+Request Communicator::shift(const void *in, void *out, int64_t count, DType dtype) {
+  return issue(flatInfo(OperationKind::Shift, count, dtype, -1), in, out);
 }
 
 Request Communicator::broadcast(void *data, int64_t count, DType dtype, int root) {

@@ -62,6 +62,10 @@ void InprocExchange::takeOwn(int member, const Inputs &inputs) {
     if (member != info.root)
       packPart(info.cut, 1, 0, 0, info.cut.local, byteSize(info.dtype), inputs[size_t(info.root)], side.out);
     return;
+  case OperationKind::Shift:
+    packPart(info.cut, 1, 0, 0, info.cut.local, byteSize(info.dtype),
+             inputs[size_t(member + expected - 1) % size_t(expected)], side.out);
+    return;
   default: // a message: the sender has no `out`, and of the two sides one has an `in`
     if (side.out)
       for (const void *in : inputs)

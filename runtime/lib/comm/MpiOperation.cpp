@@ -154,6 +154,13 @@ void MpiOperation::postRound(const MpiPort &port) {
       if (member != self)
         send(port, member, in, bytes);
     return;
+  case OperationKind::Shift:
+    if (members == 1) {
+      std::copy_n(inAt(begin), bytes, outAt(begin));
+      return;
+    }
+    receive(port, (self + members - 1) % members, out, bytes);
+    return send(port, (self + 1) % members, in, bytes);
   case OperationKind::Send:
     return send(port, info.root, in, bytes);
   case OperationKind::Receive:

@@ -181,3 +181,25 @@ func.func private @two_chunks_of_an_odd_part(%x: tensor<3x6xf32>) -> tensor<6x6x
   return %0 : tensor<6x6xf32>
 }
 }
+
+// -----
+
+module attributes {tfm.grid = {tp = 2, cp = 2}} {
+shard.grid @grid(shape = 2x2)
+func.func private @body(%x: tensor<4x6xf32>, %w: tensor<6x6xf32>) -> tensor<8x6xf32> attributes {tfm.body = "forward"} {
+  // expected-error @below {{expects a ring over tp, or over kv and replica, not over ["cp"]}}
+  %0 = tfm.gather_linear %x, %w {axes = ["cp"], dim = 0 : i64, in_out = array<i1: false>} : (tensor<4x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+  return %0 : tensor<8x6xf32>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2, cp = 1}} {
+shard.grid @grid(shape = 2x1)
+func.func private @body(%x: tensor<4x6xf16>, %w: tensor<6x6xf16>) -> tensor<8x6xf16> attributes {tfm.body = "forward"} {
+  // expected-error @below {{is supported in f32 and bf16 by the host target, not in 'f16'}}
+  %0 = tfm.gather_linear %x, %w {axes = ["tp"], dim = 0 : i64, in_out = array<i1: false>} : (tensor<4x6xf16>, tensor<6x6xf16>) -> tensor<8x6xf16>
+  return %0 : tensor<8x6xf16>
+}
+}

@@ -222,6 +222,24 @@ func.func private @body(%call: !rt.call, %x: memref<8xf32>) {
 
 // -----
 
+// collective_start C4: a shift that sums
+func.func private @body(%call: !rt.call, %x: memref<8xf32>, %y: memref<8xf32>) {
+  // expected-error @below {{expects no reduction}}
+  rt.collective_start %call shift op max tp slot 0 %x into %y {inner = 1 : i64, local = 8 : i64, outer = 1 : i64, ranks = 2 : i64} : memref<8xf32>, memref<8xf32>
+  return
+}
+
+// -----
+
+// collective_start C5: a shift in two chunks
+func.func private @body(%call: !rt.call, %x: memref<8xf32>, %y: memref<8xf32>) {
+  // expected-error @below {{expects two_chunk on an even part of an all_gather or a reduce_scatter, not on 8 of shift}}
+  rt.collective_start %call shift tp slot 0 %x into %y {inner = 1 : i64, local = 8 : i64, outer = 1 : i64, ranks = 2 : i64, two_chunk} : memref<8xf32>, memref<8xf32>
+  return
+}
+
+// -----
+
 // collective_start C4: a gather with one
 func.func private @body(%call: !rt.call, %x: memref<8xf32>, %y: memref<16xf32>) {
   // expected-error @below {{expects no reduction}}

@@ -55,6 +55,27 @@ TEST(BodyCollectives, AllKindsThroughTheAbi) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
+/// As a ring of chunks does it: two buffers that take turns.
+TEST(BodyCollectives, ShiftsGoAroundTheRing) {
+  std::vector<std::string> errors = runThreads(3, Timing::Late, [](World &world) {
+    Rank rank(world);
+    float own[2] = {float(world.rank()), float(world.rank() + 10)}, even[2], odd[2];
+    drover_collective shift = describe(DROVER_SHIFT, 1, 2, 1);
+    drover_rt_collective_start(&rank.call, &shift, own, even, 0);
+    drover_rt_collective_wait(&rank.call, 0);
+    drover_rt_collective_start(&rank.call, &shift, even, odd, 0);
+    drover_rt_collective_wait(&rank.call, 0);
+    rank.communicators.check();
+    float before = float((world.rank() + 2) % 3), last = float((world.rank() + 1) % 3);
+    EXPECT_EQ(std::vector<float>(even, even + 2), (std::vector<float>{before, before + 10}));
+    EXPECT_EQ(std::vector<float>(odd, odd + 2), (std::vector<float>{last, last + 10}));
+    const OperationCount count = world.counts()[{DROVER_COMM_TP, OperationKind::Shift, DROVER_F32}];
+    EXPECT_EQ(count.operations, 2);
+    EXPECT_EQ(count.sent, 16);
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(3));
+}
+
 TEST(BodyCollectives, MaximaAndTwoChunks) {
   std::vector<std::string> errors = runThreads(2, Timing::Normal, [](World &world) {
     Rank rank(world);

@@ -136,6 +136,8 @@ static std::vector<uint8_t> resultOf(const TestOperation &operation, int member,
     for (int64_t i = 0; i < cut.elements(); ++i)
       reduceElement(operation, inputs, i, result, i);
     return result;
+  case OperationKind::Shift:
+    return inputs[size_t((member + members - 1) % members)];
   default:
     return inputs[size_t(operation.root)];
   }
@@ -227,6 +229,9 @@ void Runner::start(const TestOperation &operation) {
       in = out;
     }
     flight.request = communicator->allReduce(in, out, cut.elements(), operation.dtype, operation.op);
+    return;
+  case OperationKind::Shift:
+    flight.request = communicator->shift(in, out, cut.elements(), operation.dtype);
     return;
   case OperationKind::Broadcast:
     if (self == operation.root)
@@ -331,8 +336,9 @@ static std::vector<NamedOperation> tableOfOperations(int worldSize) {
             add({0, OperationKind::ReduceScatter, dtype, op, cut, 0, 0, inPlace});
           add({0, OperationKind::AllReduce, dtype, op, {1, cut.elements(), 1, false}, 0, 0, inPlace});
         }
-    for (DType dtype : {DROVER_BF16, DROVER_I64, DROVER_I1})
-      add({0, OperationKind::Broadcast, dtype, ReduceOp::Sum, {1, cut.elements(), 1, false}, 0, 0, false});
+    for (OperationKind kind : {OperationKind::Broadcast, OperationKind::Shift})
+      for (DType dtype : {DROVER_BF16, DROVER_I64, DROVER_I1})
+        add({0, kind, dtype, ReduceOp::Sum, {1, cut.elements(), 1, false}, 0, 0, false});
   }
   return table;
 }
@@ -366,7 +372,10 @@ static std::vector<TestOperation> randomOperations(int worldSize, uint32_t seed,
     TestOperation operation;
     operation.group = below(int(groups.size()));
     int members = int(groups[size_t(operation.group)].second.size());
-    operation.kind = OperationKind(below(members > 1 ? 5 : 4));
+    // Shifts and broadcasts need one member only, messages two.
+    operation.kind = std::array{OperationKind::AllGather, OperationKind::ReduceScatter, OperationKind::AllReduce,
+                                OperationKind::Broadcast, OperationKind::Shift,         OperationKind::Send}[size_t(
+        below(members > 1 ? 6 : 5))];
     operation.dtype = std::array{DROVER_F32, DROVER_BF16, DROVER_F64, DROVER_I64}[size_t(below(4))];
     operation.op = below(3) ? ReduceOp::Sum : ReduceOp::Max;
     operation.cut = {1 + below(3), 2 * below(40), 1 + below(9), below(3) == 0};

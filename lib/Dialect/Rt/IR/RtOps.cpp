@@ -207,7 +207,8 @@ LogicalResult CollectiveStartOp::verify() {
   if (element != out.getElementType())
     return emitOpError("expects buffers of one element type, not ") << element << " and " << out.getElementType();
   bool gather = getKind() == CollectiveKind::AllGather, scatter = getKind() == CollectiveKind::ReduceScatter;
-  if (!gather && !element.isF32() && !element.isBF16() && !element.isF64() && !element.isInteger(64))
+  bool shift = getKind() == CollectiveKind::Shift, moves = gather || shift;
+  if (!moves && !element.isF32() && !element.isBF16() && !element.isF64() && !element.isInteger(64))
     return emitOpError("expects a reduction of f32, bf16, f64 or i64, not ") << element;
   if (failed(verifySlot(*this, getSlot()))) // C2
     return failure();
@@ -219,8 +220,8 @@ LogicalResult CollectiveStartOp::verify() {
   if (in.getNumElements() != wantIn || out.getNumElements() != wantOut)
     return emitOpError("expects buffers of ") << wantIn << " and " << wantOut << " elements, not "
                                               << in.getNumElements() << " and " << out.getNumElements();
-  if (gather == getReduction().has_value() || (gather && getOp() != Reduction::Sum)) // C4
-    return emitOpError(gather ? "expects no reduction" : "expects the id of the reduction");
+  if ((!shift && gather == getReduction().has_value()) || (moves && getOp() != Reduction::Sum)) // C4
+    return emitOpError(moves ? "expects no reduction" : "expects the id of the reduction");
   if (getTwoChunk() && (local % 2 || (!gather && !scatter))) // C5
     return emitOpError("expects two_chunk on an even part of an all_gather or a reduce_scatter, not on ")
            << local << " of " << stringifyCollectiveKind(getKind());

@@ -58,6 +58,9 @@ llvm::LogicalResult verifySameElementType(mlir::Operation *op, mlir::ValueRange 
 /// `value` has the type of sums over `of`: f32, or f64 for f64.
 llvm::LogicalResult verifyAccumulator(mlir::Operation *op, mlir::Value value, mlir::Value of, llvm::StringRef name);
 
+/// The number of ranks of `axes`, each of which an enclosing `tfm.grid` has, once.
+mlir::FailureOr<int64_t> verifyAxes(mlir::Operation *op, mlir::ArrayAttr axes);
+
 /// The type in which sums over `type` are taken: f64 for f64, f32 otherwise.
 mlir::Type accumulatorType(mlir::Type type);
 

@@ -27,8 +27,7 @@ FailureOr<SmallVector<int64_t>> drover::tfm::gridSizes(Operation *op, ArrayAttr 
   return sizes;
 }
 
-/// The number of ranks of `axes`, each of which the grid has, once.
-static FailureOr<int64_t> verifyAxes(Operation *op, ArrayAttr axes) {
+FailureOr<int64_t> drover::tfm::verifyAxes(Operation *op, ArrayAttr axes) {
   llvm::StringSet<> seen;
   for (StringAttr axis : axes.getAsRange<StringAttr>()) {
     if (!seen.insert(axis).second)

@@ -2,7 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "drover/Dialect/Tfm/IR/Partition.h"
+#include "CollectiveRules.h"
 #include "mlir/Dialect/Shard/IR/ShardDialect.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 
@@ -101,21 +101,14 @@ template <typename OpT> LogicalResult readAxes(OpT op, SmallVectorImpl<Axis> &ax
   return success(!axes.empty());
 }
 
-std::string list(ArrayRef<Axis> axes) {
-  std::string text;
-  for (Axis axis : axes)
-    text += (text.empty() ? "" : ", ") + name(axis).str();
-  return text.empty() ? "no axis" : text;
-}
-
 bool isTwoChunk(Operation *op) { return op->hasAttr(TfmDialect::kTwoChunkAttr); }
 
 /// Two chunks are CP's pattern: an op on cp alone reorders, and says so.
 LogicalResult checkPattern(Operation *op, ArrayRef<Axis> axes, bool isInTwoChunks, std::string &reason) {
   if (isTwoChunk(op) == isInTwoChunks)
     return success();
-  reason =
-      ("expects '" + Twine(TfmDialect::kTwoChunkAttr) + "' exactly where " + list(axes) + " is in two chunks").str();
+  reason = ("expects '" + Twine(TfmDialect::kTwoChunkAttr) + "' exactly where " + axisList(axes) + " is in two chunks")
+               .str();
   return failure();
 }
 
@@ -130,18 +123,8 @@ struct AllGather : PartitionOpInterface::ExternalModel<AllGather, shard::AllGath
     unsigned dim = gather.getGatherAxis().getSExtValue();
     Distribution result = operands[0];
     bool twoChunk = result[axes.front()].twoChunk;
-    if (!result.removeSuffix(dim, axes)) {
-      reason =
-          ("gathers " + list(axes) + " on dimension " + Twine(dim) + ", which is on " + list(operands[0].axesOf(dim)))
-              .str();
+    if (failed(gatherOver(axes, dim, result, reason)))
       return failure();
-    }
-    if (SegmentsAttr layout = result.layoutOf(dim); layout && layout.getSegments().size() > 1) {
-      reason = ("gathers dimension " + Twine(dim) + ", whose segments " + str(layout.getSegments()) +
-                " would be interleaved")
-                   .str();
-      return failure();
-    }
     results.push_back(result);
     return checkPattern(op, axes, twoChunk, reason);
   }
@@ -158,8 +141,8 @@ struct AllSlice : PartitionOpInterface::ExternalModel<AllSlice, shard::AllSliceO
     unsigned dim = slice.getSliceAxis().getSExtValue();
     Distribution result = operands[0];
     if (!result.append(dim, axes, isTwoChunk(op))) {
-      reason =
-          ("slices dimension " + Twine(dim) + " over " + list(axes) + " of an operand on " + operands[0].str()).str();
+      reason = ("slices dimension " + Twine(dim) + " over " + axisList(axes) + " of an operand on " + operands[0].str())
+                   .str();
       return failure();
     }
     if (SegmentsAttr layout = result.layoutOf(dim); layout && layout.getSegments().size() > 1) {
@@ -178,30 +161,15 @@ LogicalResult discharge(OpT op, const Distribution &operand, SmallVectorImpl<Axi
   if (failed(readAxes(op, axes, reason)))
     return failure();
   result = operand;
-  Type elementType = getElementTypeOrSelf(op.getInput().getType());
-  Reduction reduction = op.getReduction() == shard::ReductionKind::Max ? Reduction::Max : Reduction::Sum;
   if (op.getReduction() != shard::ReductionKind::Max && op.getReduction() != shard::ReductionKind::Sum) {
     reason = "reduces by another operation than sum or max";
     return failure();
   }
-  for (Axis axis : axes) {
-    AxisState state = operand[axis];
-    if (!state.isPartial() || state.reduction != reduction) {
-      reason =
-          ("reduces by " + name(reduction) + " over " + name(axis) + ", on which the operand is " + operand.str(axis))
-              .str();
-      return failure();
-    }
-    if (reductionTypeOf(elementType) != state.type || getElementTypeOrSelf(op.getResult().getType()) != elementType) {
-      reason = ("has to reduce over " + name(axis) + " in " + name(state.type)).str();
-      return failure();
-    }
-    result[axis] = AxisState();
-  }
-  if (!op->template getAttrOfType<IntegerAttr>(TfmDialect::kReductionAttr)) {
-    reason = ("expects '" + Twine(TfmDialect::kReductionAttr) + "', the id of the reduction").str();
+  Type elementType = getElementTypeOrSelf(op.getInput().getType());
+  Reduction reduction = op.getReduction() == shard::ReductionKind::Max ? Reduction::Max : Reduction::Sum;
+  if (failed(
+          reduceOver(op, axes, reduction, elementType, getElementTypeOrSelf(op.getResult().getType()), result, reason)))
     return failure();
-  }
   return success();
 }
 
@@ -224,12 +192,8 @@ struct ReduceScatter : PartitionOpInterface::ExternalModel<ReduceScatter, shard:
     if (failed(discharge(scatter, operands[0], axes, result, reason)))
       return failure();
     unsigned dim = scatter.getScatterAxis().getSExtValue();
-    if (!result.append(dim, axes, isTwoChunk(op)) ||
-        (result.layoutOf(dim) && result.layoutOf(dim).getSegments().size() > 1)) {
-      reason =
-          ("scatters dimension " + Twine(dim) + " over " + list(axes) + " of an operand on " + operands[0].str()).str();
+    if (failed(scatterOver(axes, dim, isTwoChunk(op), result, reason)))
       return failure();
-    }
     return checkPattern(op, axes, axes == ArrayRef<Axis>(Axis::Cp) && isTwoChunk(op), reason);
   }
 };

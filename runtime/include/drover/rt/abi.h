@@ -212,7 +212,12 @@ void drover_rt_embedding_grad(const drover_call *call, const void *ids, int32_t 
                               int64_t rows, float *table_grad, int32_t store);
 
 /* Collectives of a body (docs/communication.md). */
-enum drover_collective_kind { DROVER_ALL_GATHER = 0, DROVER_REDUCE_SCATTER = 1, DROVER_ALL_REDUCE = 2 };
+enum drover_collective_kind {
+  DROVER_ALL_GATHER = 0,
+  DROVER_REDUCE_SCATTER = 1,
+  DROVER_ALL_REDUCE = 2,
+  DROVER_SHIFT = 3 /* in goes to the next member, out comes from the one before; the last's next is member 0 */
+};
 enum drover_reduce_op { DROVER_SUM = 0, DROVER_MAX = 1 };
 #define DROVER_MAX_IN_FLIGHT 16
 
@@ -220,7 +225,7 @@ typedef struct drover_collective {
   int32_t communicator; /* drover_communicator_id */
   int32_t kind, op, dtype;
   int32_t two_chunk; /* 1: a rank's part of the dimension is CP's two chunks */
-  int32_t reduction; /* id of the typed reduction that this discharges, -1 for a gather */
+  int32_t reduction; /* id of the typed reduction that this discharges or is a step of, -1 for a gather */
   int64_t outer, local, inner;
 } drover_collective;
 

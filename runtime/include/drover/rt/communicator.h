@@ -21,8 +21,8 @@
 
 namespace drover::rt {
 
-enum class OperationKind { AllGather, ReduceScatter, AllReduce, Broadcast, Send, Receive };
-/// all_gather, reduce_scatter, all_reduce, broadcast, send, receive
+enum class OperationKind { AllGather, ReduceScatter, AllReduce, Broadcast, Send, Receive, Shift };
+/// all_gather, reduce_scatter, all_reduce, broadcast, send, receive, shift
 const char *operationName(OperationKind kind);
 
 enum class ReduceOp { Sum = DROVER_SUM, Max = DROVER_MAX };
@@ -41,7 +41,7 @@ struct OperationInfo {
   OperationKind kind;
   ReduceOp op = ReduceOp::Sum;
   DType dtype = DROVER_F32;
-  /// Broadcast, send, receive and all_reduce have `local` elements.
+  /// Broadcast, send, receive, shift and all_reduce have `local` elements.
   TensorCut cut;
   int root = -1;    // broadcast: the member whose data it is; send and receive: the other member
   int communicator; // id
@@ -119,6 +119,8 @@ public:
   Request reduceScatter(const void *in, void *out, DType dtype, ReduceOp op, const TensorCut &cut);
   /// `in` and `out` may be equal.
   Request allReduce(const void *in, void *out, int64_t count, DType dtype, ReduceOp op);
+  /// `in` to the next member, `out` from the one before, around the ring of all; they must not overlap.
+  Request shift(const void *in, void *out, int64_t count, DType dtype);
   /// `data` of member `root` to all.
   Request broadcast(void *data, int64_t count, DType dtype, int root);
   /// A message to member `to`, which receives the messages of a member in the order of their sends. A send may be

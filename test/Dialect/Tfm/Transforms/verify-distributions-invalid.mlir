@@ -238,3 +238,54 @@ func.func @microbatch(%x: tensor<4x2xf32, #tfm.dist<tp = S1>> {tfm.input = "x"},
   return %y : tensor<4x3xf32, #tfm.dist<tp = P sum f32>>
 }
 }
+
+// -----
+
+// A ring's rule is that of its two parts, one after the other.
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @ring_of_a_whole_input(%x: tensor<1x2x8xf32>, %w: tensor<4x8xf32, #tfm.dist<tp = S0>>) -> tensor<1x4x4xf32, #tfm.dist<tp = S2>> {
+  // expected-error@+3 {{'tfm.gather_linear' op gathers tp on dimension 1, which is on no axis}}
+  // expected-note@+2 {{operand 0 is R}}
+  // expected-note@+1 {{operand 1 is tp=S0}}
+  %y = tfm.gather_linear %x, %w {axes = ["tp"], dim = 1 : i64, in_out = array<i1: false>} : (tensor<1x2x8xf32>, tensor<4x8xf32, #tfm.dist<tp = S0>>) -> tensor<1x4x4xf32, #tfm.dist<tp = S2>>
+  return %y : tensor<1x4x4xf32, #tfm.dist<tp = S2>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @ring_of_a_whole_sum(%x: tensor<1x4x8xf32>, %w: tensor<4x8xf32>) -> tensor<1x2x4xf32, #tfm.dist<tp = S1>> {
+  // expected-error@+3 {{'tfm.linear_scatter' op reduces by sum over tp, on which the operand is R}}
+  // expected-note@+2 {{operand 0 is R}}
+  // expected-note@+1 {{operand 1 is R}}
+  %y = tfm.linear_scatter %x, %w {axes = ["tp"], dim = 1 : i64, in_out = array<i1: false>, tfm.reduction = 0 : i64} : (tensor<1x4x8xf32>, tensor<4x8xf32>) -> tensor<1x2x4xf32, #tfm.dist<tp = S1>>
+  return %y : tensor<1x2x4xf32, #tfm.dist<tp = S1>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @ring_without_an_id(%x: tensor<1x4x2xf32, #tfm.dist<tp = S2>>, %w: tensor<4x2xf32, #tfm.dist<tp = S1>>) -> tensor<1x2x4xf32, #tfm.dist<tp = S1>> {
+  // expected-error@+3 {{'tfm.linear_scatter' op expects 'tfm.reduction', the id of the reduction}}
+  // expected-note@+2 {{operand 0 is tp=S2}}
+  // expected-note@+1 {{operand 1 is tp=S1}}
+  %y = tfm.linear_scatter %x, %w {axes = ["tp"], dim = 1 : i64, in_out = array<i1: false>} : (tensor<1x4x2xf32, #tfm.dist<tp = S2>>, tensor<4x2xf32, #tfm.dist<tp = S1>>) -> tensor<1x2x4xf32, #tfm.dist<tp = S1>>
+  return %y : tensor<1x2x4xf32, #tfm.dist<tp = S1>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @ring_adds_unlike_sums(%x: tensor<1x4x2xf32, #tfm.dist<tp = S2>>, %w: tensor<4x2xf32, #tfm.dist<tp = S1>>, %z: tensor<1x4x2xf32>, %v: tensor<4x2xf32>) -> tensor<1x2x4xf32, #tfm.dist<tp = S1>> {
+  // expected-error@+5 {{'tfm.linear_scatter' op adds tp=P sum f32 and R}}
+  // expected-note@+4 {{operand 0 is tp=S2}}
+  // expected-note@+3 {{operand 1 is R}}
+  // expected-note@+2 {{operand 2 is tp=S1}}
+  // expected-note@+1 {{operand 3 is R}}
+  %y = tfm.linear_scatter %x, %z, %w, %v {axes = ["tp"], dim = 1 : i64, in_out = array<i1: false, false>, tfm.reduction = 0 : i64} : (tensor<1x4x2xf32, #tfm.dist<tp = S2>>, tensor<1x4x2xf32>, tensor<4x2xf32, #tfm.dist<tp = S1>>, tensor<4x2xf32>) -> tensor<1x2x4xf32, #tfm.dist<tp = S1>>
+  return %y : tensor<1x2x4xf32, #tfm.dist<tp = S1>>
+}
+}

@@ -17,7 +17,8 @@ namespace {
 void check(ModelShape shape, const Layout &layout, const StepOptions &options = {}) {
   SCOPED_TRACE(testing::Message() << "tp " << layout.tp << " cp " << layout.cp << " dp " << layout.dp << " heads "
                                   << shape.heads << " kv " << shape.kvHeads << " vocabulary " << shape.vocabulary
-                                  << " width " << shape.width << " recompute " << options.recompute);
+                                  << " width " << shape.width << " recompute " << options.recompute
+                                  << (layout.rings ? " in rings" : ""));
   OwningOpRef<ModuleOp> cut = trainingStep(shape, options);
   ASSERT_TRUE(cut);
   // The whole step sees the microbatches of all DP ranks as one.
@@ -38,13 +39,16 @@ void check(ModelShape shape, const Layout &layout, const StepOptions &options = 
 constexpr Layout kLayouts[] = {{2, 1}, {4, 1}, {1, 2}, {1, 4}, {2, 2}, {4, 2}, {2, 4}, {4, 4}};
 
 void checkAll(const ModelShape &shape, const StepOptions &options = {}) {
-  for (const Layout &layout : kLayouts) {
-    ModelShape fitting = shape;
-    fitting.length = 8 * layout.cp > 16 ? 32 : 16;
-    check(fitting, layout, options);
-    if (testing::Test::HasFatalFailure())
-      return;
-  }
+  for (Layout layout : kLayouts)
+    for (bool rings : {false, true}) {
+      ModelShape fitting = shape;
+      fitting.length = 8 * layout.cp > 16 ? 32 : 16;
+      layout.rings = rings;
+      if (!rings || layout.tp > 1)
+        check(fitting, layout, options);
+      if (testing::Test::HasFatalFailure())
+        return;
+    }
 }
 
 TEST(Partition, PlainLlama) { checkAll({}); }
@@ -222,7 +226,8 @@ TEST(Partition, LogitsOfTheForwardTask) {
 }
 
 TEST(Partition, DataParallel) {
-  for (const Layout &layout : {Layout{1, 1, 2}, Layout{2, 1, 2}, Layout{2, 2, 2}, Layout{1, 2, 4}}) {
+  for (const Layout &layout :
+       {Layout{1, 1, 2}, Layout{2, 1, 2}, Layout{2, 2, 2}, Layout{2, 2, 2, true}, Layout{1, 2, 4}}) {
     ModelShape shape;
     check(shape, layout);
     shape.batch = 2;

@@ -68,6 +68,10 @@ LogicalResult partitionStep(ModuleOp module, const Layout &layout) {
   PassManager manager(&testContext());
   manager.addPass(tfm::createTfmPartition(options));
   manager.addPass(tfm::createTfmVerifyDistributions());
+  if (layout.rings) {
+    manager.addNestedPass<func::FuncOp>(tfm::createTfmRingOverlap());
+    manager.addPass(tfm::createTfmVerifyDistributions());
+  }
   manager.addPass(tfm::createTfmVerifyMicrobatch());
   return manager.run(module);
 }

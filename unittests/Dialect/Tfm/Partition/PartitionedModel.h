@@ -13,6 +13,7 @@
 
 struct Layout {
   int64_t tp = 1, cp = 1, dp = 1;
+  bool rings = false; ///< collectives beside matmuls in steps
 };
 
 struct StepOptions {

@@ -80,7 +80,9 @@ def Rt_Communicator : I32EnumAttr<"Communicator", "group of ranks", [
 def Rt_CollectiveKind : I32EnumAttr<"CollectiveKind", "collective", [
     I32EnumAttrCase<"AllGather", 0, "all_gather">,
     I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
-    I32EnumAttrCase<"AllReduce", 2, "all_reduce">
+    I32EnumAttrCase<"AllReduce", 2, "all_reduce">,
+    // A part to the next rank of the group, and one from the rank before
+    I32EnumAttrCase<"Shift", 3, "shift">
   ]> {
   let cppNamespace = "::drover::rt";
 }
@@ -342,12 +344,13 @@ def Rt_CollectiveStartOp : Rt_RuntimeOp<"collective_start"> {
     part of it; with `two_chunk` the part is chunks i and 2n-1-i, each local/2 long (docs/communication.md).
     `reduction` is the id of the typed reduction that a sum or maximum discharges. `ranks` is the group's size.
 
-    C1: `in` and `out` are contiguous and have one element type, in a reduction f32, bf16, f64 or i64.
+    C1: `in` and `out` are contiguous and have one element type, of all_reduce and reduce_scatter f32, bf16, f64 or i64.
     C2: `slot` is at least 0 and below 16 (DROVER_MAX_IN_FLIGHT).
     C3: ranks, outer, local and inner are positive; `in` and `out` have outer * local * inner elements, times
         `ranks` the `out` of all_gather and the `in` of reduce_scatter.
-    C4: `reduction` is given for all but all_gather, whose op is sum.
-    C5: with `two_chunk` local is even, and the kind is not all_reduce.
+    C4: `reduction` is given for all_reduce and reduce_scatter, not for all_gather, and for a shift where it moves the
+        partial sums of a reduction; the op of all_gather and shift is sum.
+    C5: with `two_chunk` local is even, and the kind is all_gather or reduce_scatter.
 
     Example:
     ```mlir

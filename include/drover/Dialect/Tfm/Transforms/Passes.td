@@ -214,6 +214,23 @@ def TfmVerifyDistributions : Pass<"tfm-verify-distributions", "mlir::ModuleOp"> 
   }];
 }
 
+def TfmRingOverlap : Pass<"tfm-ring-overlap", "mlir::func::FuncOp"> {
+  let summary = "gathers and scatters beside matmuls become rings";
+  let description = [{
+    A gather over all ranks of tensor parallelism and the linears that read it become one `tfm.gather_linear`, a linear,
+    or a sum of linears, that is scattered over them one `tfm.linear_scatter`, which keeps the id of the reduction. What
+    is gathered for weight gradients or attention only stays a collective, and so does what is on a part of the axes, in
+    two chunks, along the last dimension, or in f16 or f64.
+    Expects: what `tfm-verify-distributions` accepts; each body is in one block.
+    Guarantees: what it accepts; the same bytes travel, and a value at most once.
+  }];
+  let statistics = [
+    Statistic<"numGathers", "gathers", "gathers that became rings">,
+    Statistic<"numScatters", "scatters", "scatters that became rings">
+  ];
+  let dependentDialects = ["::drover::tfm::TfmDialect"];
+}
+
 def TfmEraseDistributions : Pass<"tfm-erase-distributions", "mlir::ModuleOp"> {
   let summary = "drop the encodings of tensor types";
   let description = [{
