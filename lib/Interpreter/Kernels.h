@@ -63,7 +63,7 @@ void multiply(int64_t m, int64_t n, int64_t k, const double *a, bool transposeA,
               double *c);
 
 /// input times weight[N, K], or [K, N] with `inOut`, not rounded.
-Tensor linear(const Tensor &input, const Tensor &weight, bool inOut, ElementKind kind);
+Tensor multiplyRows(const Tensor &input, const Tensor &weight, bool inOut, ElementKind kind);
 
 double sigmoid(double x);
 

@@ -49,7 +49,7 @@ static int64_t rows(const Tensor &tensor) {
   return tensor.shape.empty() ? 1 : countElements(ArrayRef(tensor.shape).drop_back());
 }
 
-Tensor interpreter::linear(const Tensor &input, const Tensor &weight, bool inOut, ElementKind kind) {
+Tensor interpreter::multiplyRows(const Tensor &input, const Tensor &weight, bool inOut, ElementKind kind) {
   SmallVector<int64_t> shape(input.shape);
   shape.back() = weight.shape[inOut ? 1 : 0];
   Tensor result(kind, shape);
@@ -66,7 +66,7 @@ static LogicalResult linear(tfm::LinearOp op, Call &call) {
   shape.back() = weight.shape[op.getInOut() ? 1 : 0];
   if (failed(call.allocate(0, shape)))
     return failure();
-  call.results[0] = interpreter::linear(input, weight, op.getInOut(), call.results[0].kind);
+  call.results[0] = interpreter::multiplyRows(input, weight, op.getInOut(), call.results[0].kind);
   return success();
 }
 

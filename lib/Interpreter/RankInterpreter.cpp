@@ -314,7 +314,8 @@ private:
       Tensor gathered = gather(parts, collective);
       for (auto [index, inOut] : llvm::enumerate(op.getInOut())) {
         Value value = op.getResults()[index];
-        Tensor result = interpreter::linear(gathered, *operands[rank][index + 1], inOut, *elementKind(value.getType()));
+        Tensor result =
+            interpreter::multiplyRows(gathered, *operands[rank][index + 1], inOut, *elementKind(value.getType()));
         if (failed(bindResult(frame, value, std::move(result))))
           return failure();
       }
@@ -329,8 +330,8 @@ private:
     size_t count = op.getInputs().size();
     Tensor sum;
     for (size_t i = 0; i < count; ++i) {
-      Tensor term = interpreter::linear(*operands[i], *operands[count + i], op.getInOut()[i],
-                                        *elementKind(op.getResult().getType()));
+      Tensor term = interpreter::multiplyRows(*operands[i], *operands[count + i], op.getInOut()[i],
+                                              *elementKind(op.getResult().getType()));
       for (size_t element = 0; i > 0 && element < term.floats.size(); ++element)
         term.floats[element] += sum.floats[element];
       sum = std::move(term);

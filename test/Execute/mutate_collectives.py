@@ -5,7 +5,7 @@ run, reports the mutant, or it is compiled, run under early and late timing, and
 --mpi): the mutant is compiled and runs as the last of the ranks under mpirun: it is reported when ranks compare their executables. Without
 that comparison the run ends with an error that names an operation or a body, or shows other values, or the same.
 
-usage: mutate_collectives.py --drover PATH --drover-opt PATH [--layouts N] [--mpi] [--table FILE.md]
+usage: mutate_collectives.py --drover PATH --drover-opt PATH [--layouts I,..] [--mpi] [--table FILE.md]
 """
 import argparse
 import collections
@@ -20,10 +20,12 @@ import tempfile
 from running import Failed, run
 
 LAYOUTS = [["--tp=2", "--cp=2"], ["--tp=4", "--compute-dtype=bf16"], ["--tp=2", "--cp=2", "--recompute=full", "--compute-dtype=bf16"],
-           ["--tp=4", "--cp=2", "--recompute=selective"]]
+           ["--tp=4", "--cp=2", "--recompute=selective"], ["--tp=4", "--tp-overlap=ring"],
+           ["--tp=2", "--cp=2", "--tp-overlap=ring", "--recompute=full", "--compute-dtype=bf16"]]
 CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 256, "hidden_size": 64, "intermediate_size": 96,
           "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-6,
           "rope_theta": 1e4, "hidden_act": "silu", "initializer_range": 0.02, "tie_word_embeddings": False}
+COMMUNICATOR = re.compile(r"(?:all_gather|reduce_scatter|all_reduce|shift)(?: op \w+)? (\w+) slot")
 Mutant = collections.namedtuple("Mutant", "body mutation target index lines")  # index: which collective call of the body
 
 
@@ -52,7 +54,7 @@ def mutants_of(name, lines, communicators):
     for index, place in enumerate(calls):
         line = lines[place]
         is_start = "rt.collective_start" in line
-        target = "start" if is_start else "wait"
+        target = "start of a shift" if is_start and " shift " in line else "start" if is_start else "wait"
         def mutant(mutation, changed):
             return Mutant(name, mutation, target, index, changed)
         yield mutant("drop", lines[:place] + lines[place + 1:])
@@ -62,7 +64,7 @@ def mutants_of(name, lines, communicators):
             yield mutant("reorder", lines[:place] + lines[place + 1:behind] + [line] + lines[behind:])
         slot = int(re.search(r"slot (\d+)", line).group(1))
         yield mutant("retarget slot", lines[:place] + [line.replace(f"slot {slot}", f"slot {(slot + 1) % 16}", 1)] + lines[place + 1:])
-        own = re.search(r"(?:all_gather|reduce_scatter|all_reduce)(?: op \w+)? (\w+) slot", line)
+        own = COMMUNICATOR.search(line)
         for other in communicators - {own.group(1)} if own else ():
             yield mutant("retarget communicator", lines[:place] + [line.replace(f" {own.group(1)} slot", f" {other} slot", 1)] + lines[place + 1:])
 
@@ -151,14 +153,14 @@ def mutate(arguments, layout, table, on_one):
             file.write(bytes(i * i % 251 for i in range(4000)))
         options = ["config.json", "--task=train", "--seq-len=32", "--global-batch=2", *layout]
         run([arguments.drover, "compile", *options, "--stop-after=partition", "--emit=mlir", "-o", "bodies.mlir"], folder)
-        run([arguments.drover_opt, "bodies.mlir", "--tfm-erase-distributions", "--convert-tfm-to-rt", "-o", "lowered.mlir"], folder)
+        run([arguments.drover_opt, "bodies.mlir", "--tfm-erase-distributions", f"--convert-tfm-to-rt=tp-overlap={'bulk' if '--tp-overlap=ring' in layout else 'none'}", "-o", "lowered.mlir"], folder)
         run([arguments.drover, "compile", *options, "--emit=llvm", "-o", "program.ll"], folder)
         with open(os.path.join(folder, "lowered.mlir")) as file:
             bodies = read_bodies(file.read())
         with open(os.path.join(folder, "program.ll")) as file:
             program = file.read()
         text = " ".join(line for _, lines in bodies.values() for line in lines)
-        communicators = set(re.findall(r"(?:all_gather|reduce_scatter|all_reduce)(?: op \w+)? (\w+) slot", text))
+        communicators = set(COMMUNICATOR.findall(text))
         mutants = [mutant for name, (_, lines) in bodies.items() for mutant in mutants_of(name, lines, communicators)]
         ranks = 1
         for option in layout:
@@ -214,13 +216,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--drover", required=True)
     parser.add_argument("--drover-opt", required=True)
-    parser.add_argument("--layouts", type=int, default=len(LAYOUTS), help="how many of the layouts")
+    parser.add_argument("--layouts", default=",".join(map(str, range(len(LAYOUTS)))), help="numbers of layouts (all)")
     parser.add_argument("--mpi", action="store_true", help="on one rank too: every fifth mutant")
     parser.add_argument("--table", help="write the counts as Markdown")
     arguments = parser.parse_args()
     arguments.drover, arguments.drover_opt = os.path.abspath(arguments.drover), os.path.abspath(arguments.drover_opt)
     table, on_one = collections.defaultdict(collections.Counter), collections.defaultdict(collections.Counter)
-    faults = [fault for layout in LAYOUTS[:arguments.layouts] for fault in mutate(arguments, layout, table, on_one)]
+    faults = [fault for number in arguments.layouts.split(",") for fault in mutate(arguments, LAYOUTS[int(number)], table, on_one)]
     parts = [("On all ranks:", {"mutants": "mutants", "reported": "reported", "equal": "executed and equal"}, table)]
     if arguments.mpi:
         parts.append(("\nOn one rank, a process:", {"mutants": "mutants", "reported": "reported at start", "named": "without that: error that names the operation", "equal": "equal", "differ": "other values"}, on_one))

@@ -30,7 +30,7 @@ VOCABULARY, WIDTH, HIDDEN, HEADS, KV_HEADS, LAYERS, SEQUENCE = 256, 64, 96, 4, 2
 SIZES = {"f32": 4, "bf16": 2, "f64": 8, "i64": 8}
 NAMES = {"kv_heads": KV_HEADS, "tied": False}
 PLAN = {"tp": 1, "cp": 1, "pp": 1, "dp": 1, "chunks": 1, "zero": 2, "reduce-every": "step", "recompute": "none", "compute-dtype": "f32",
-        "microbatch": 1}
+        "microbatch": 1, "tp-overlap": "none"}
 
 
 class Layout:
@@ -42,6 +42,7 @@ class Layout:
         for name in ("tp", "cp", "pp", "dp", "chunks", "zero", "microbatch"):
             setattr(self, name, self.plan[name])
         self.dtype, self.every, self.recompute = (self.plan[name] for name in ("compute-dtype", "reduce-every", "recompute"))
+        self.rings = self.plan["tp-overlap"] == "ring"
         self.ranks, self.fsdp = self.tp * self.cp * self.pp * self.dp, self.cp * self.dp
 
     def options(self):
@@ -70,7 +71,9 @@ LAYOUTS = [
     Layout(4, dp=2, zero=0), Layout(4, dp=2, zero=1), Layout(4, dp=4, zero=2), Layout(4, dp=2, zero=3, chunks=4),
     Layout(4, pp=2, dp=2, chunks=2, zero=2, reduce_every="run"), Layout(4, pp=2, dp=2, chunks=2, zero=3, reduce_every="run"),
     Layout(4, pp=2, dp=2, tied=True), Layout(4, tp=2, pp=2, dp=2, zero=3, compute_dtype="bf16"),
-    Layout(4, tp=2, cp=2, pp=2, dp=2, compute_dtype="bf16"),
+    Layout(4, tp=2, cp=2, pp=2, dp=2, compute_dtype="bf16"), Layout(2, tp=4, tp_overlap="ring"),
+    Layout(2, tp=2, cp=2, tp_overlap="ring", recompute="full"),
+    Layout(4, tp=4, pp=2, dp=2, tp_overlap="ring", compute_dtype="bf16", recompute="selective"),
 ]
 
 
@@ -88,7 +91,7 @@ class Traffic(collections.defaultdict):
         """`elements` of the whole."""
         if members == 1 or times == 0:
             return
-        sent = {"all_reduce": 2 * elements * SIZES[dtype] * (members - 1) // members, "broadcast": elements * SIZES[dtype]}
+        sent = {"all_reduce": 2 * elements * SIZES[dtype] * (members - 1) // members, "broadcast": elements * SIZES[dtype], "shift": elements * SIZES[dtype]}
         entry = self[axis, kind, dtype]
         entry[0] += times
         entry[1] += times * sent.get(kind, elements * SIZES[dtype] * (members - 1) // members)
@@ -108,15 +111,21 @@ def add_activations(traffic, layout, layers, has_embedding, has_head):
     whole = rows * WIDTH
     # Attention and MLP: a gather before and a scatter behind, in both directions; the backward gathers its inputs again. Where a layer
     # is recomputed the scatter behind its attention runs again (those gathers it has anyway; its output nobody needs).
-    traffic.add("tp", t, "all_gather", e, whole, 6 * layers)
-    traffic.add("tp", t, "reduce_scatter", e, whole, (4 + (layout.recompute == "full")) * layers)
+    gathers, scatters = 6 * layers, (4 + (layout.recompute == "full")) * layers
+    # What linears read travels in rings, and so does what sums them; not what only weight gradients read.
+    unread = 0 if layout.recompute == "full" else 2 * layers
     if has_embedding:
         traffic.add("tp", t, "reduce_scatter", e, whole)
         traffic.add("tp", t, "all_gather", e, whole)
     if has_head:  # the vocabulary-parallel head: its input twice, the gradient of that, and three floats a row
-        traffic.add("tp", t, "all_gather", e, whole, 2)
-        traffic.add("tp", t, "reduce_scatter", e, whole)
+        gathers, scatters = gathers + 2, scatters + 1
+        unread += layout.recompute != "full"
         traffic.add("tp", t, "all_reduce", "f32", rows, 5 if layout.recompute == "full" else 3)
+    if layout.rings:
+        traffic.add("tp", t, "shift", e, whole // t, (gathers - unread + scatters) * (t - 1))
+        gathers, scatters = unread, 0
+    traffic.add("tp", t, "all_gather", e, whole, gathers)
+    traffic.add("tp", t, "reduce_scatter", e, whole, scatters)
     kv_heads = layout.model["kv_heads"]
     parts = min(t, kv_heads)
     keys = layout.microbatch * SEQUENCE * kv_heads // parts * WIDTH // HEADS

@@ -27,6 +27,11 @@ llvm::LogicalResult reduceOver(mlir::Operation *op, llvm::ArrayRef<Axis> axes, R
 llvm::LogicalResult scatterOver(llvm::ArrayRef<Axis> axes, unsigned dim, bool twoChunk, Distribution &result,
                                 std::string &reason);
 
+/// The rule by factors, of one of the products that a ring is made of.
+llvm::LogicalResult inferByFactors(mlir::TypeRange resultTypes, const FactorSignature &signature,
+                                   llvm::ArrayRef<Distribution> operands, llvm::ArrayRef<Distribution> hints,
+                                   llvm::SmallVectorImpl<Distribution> &results, std::string &reason);
+
 } // namespace drover::tfm
 
 #endif // DROVER_LIB_DIALECT_TFM_IR_COLLECTIVERULES_H

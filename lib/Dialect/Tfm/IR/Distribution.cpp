@@ -92,7 +92,7 @@ int64_t Grid::product(ArrayRef<Axis> axes) const {
 SmallVector<Axis, 2> Grid::tensorAxes() const {
   SmallVector<Axis, 2> result;
   for (Axis axis : {Axis::Tp, Axis::Kv, Axis::Replica})
-    if (size(axis) > 1)
+    if (size(axis) > 1 && !(split && axis == Axis::Tp)) // then tp is kv and replica together
       result.push_back(axis);
   return result;
 }

@@ -118,8 +118,8 @@ LogicalResult GatherLinearOp::inferDistributions(ArrayRef<Distribution> operands
     return failure();
   for (auto [index, inOut] : llvm::enumerate(getInOut())) {
     SmallVector<Distribution, 1> result;
-    if (failed(inferByFactors(*this, linearFactors(getInput(), inOut), {gathered, operands[index + 1]}, hints[index],
-                              result, reason)))
+    if (failed(inferByFactors(getResults().slice(index, 1).getTypes(), linearFactors(getInput(), inOut),
+                              {gathered, operands[index + 1]}, hints[index], result, reason)))
       return failure();
     results.push_back(result.front());
   }
@@ -153,8 +153,8 @@ LogicalResult LinearScatterOp::inferDistributions(ArrayRef<Distribution> operand
   Distribution sum;
   for (size_t i = 0; i < count; ++i) {
     SmallVector<Distribution, 1> result;
-    if (failed(inferByFactors(*this, linearFactors(getInputs()[i], getInOut()[i]), {operands[i], operands[count + i]},
-                              hints, result, reason)))
+    if (failed(inferByFactors(getOperation()->getResultTypes(), linearFactors(getInputs()[i], getInOut()[i]),
+                              {operands[i], operands[count + i]}, hints, result, reason)))
       return failure();
     if (i > 0 && result.front() != sum) {
       reason = "adds " + sum.str() + " and " + result.front().str();

@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "CollectiveRules.h"
 #include "drover/Dialect/Tfm/IR/Partition.h"
 #include <map>
 
@@ -48,18 +49,18 @@ using Axes = SmallVector<Axis, 4>;
 /// One application of the rule.
 class FactorRule {
 public:
-  FactorRule(Operation *op, const FactorSignature &signature, ArrayRef<Distribution> operands,
+  FactorRule(TypeRange resultTypes, const FactorSignature &signature, ArrayRef<Distribution> operands,
              ArrayRef<Distribution> hints, std::string &reason)
-      : op(op), signature(signature), operands(operands), hints(hints), reason(reason),
+      : resultTypes(resultTypes), signature(signature), operands(operands), hints(hints), reason(reason),
         axesOfFactor(signature.numFactors) {}
 
   LogicalResult run(SmallVectorImpl<Distribution> &results) {
     if (failed(bindOperands(/*nested=*/false)) || failed(bindOperands(/*nested=*/true)) || failed(bindCreated()) ||
         failed(checkFactors()) || failed(checkOffset()))
       return failure();
-    for (unsigned i = 0; i < op->getNumResults(); ++i)
+    for (unsigned i = 0; i < resultTypes.size(); ++i)
       results.push_back(Distribution());
-    for (unsigned i = 0; i < op->getNumResults(); ++i)
+    for (unsigned i = 0; i < resultTypes.size(); ++i)
       if (failed(distribute(i, results[i])))
         return failure();
     for (Axis axis : kAxes)
@@ -205,7 +206,7 @@ private:
       const FactorSignature::Pending &pending = signature.pending[index];
       if (!pending.type)
         return fail("result " + Twine(index) + " lacks a dimension that is sharded over " + name(axis));
-      Type type = getElementTypeOrSelf(op->getResult(index).getType());
+      Type type = getElementTypeOrSelf(resultTypes[index]);
       if (type.getIntOrFloatBitWidth() < bitWidth(*pending.type))
         return fail("result " + Twine(index) + " is rounded to " + elementName(type) + ", but over " + name(axis) +
                     " it has to be reduced in " + name(*pending.type));
@@ -239,7 +240,7 @@ private:
       return fail("operand " + Twine(partial.front()) + " is " + stateName(state) + " over " + name(axis) +
                   ", which shards another operand");
     for (auto [index, result] : llvm::enumerate(results)) {
-      Type type = getElementTypeOrSelf(op->getResult(index).getType());
+      Type type = getElementTypeOrSelf(resultTypes[index]);
       if (!type.isIntOrFloat() || type.getIntOrFloatBitWidth() < bitWidth(state.type))
         return fail("rounds to " + elementName(type) + " what is still to be reduced in " + name(state.type) +
                     " over " + name(axis));
@@ -259,7 +260,7 @@ private:
     return text;
   }
 
-  Operation *op;
+  TypeRange resultTypes;
   const FactorSignature &signature;
   ArrayRef<Distribution> operands, hints;
   std::string &reason;
@@ -271,10 +272,16 @@ private:
 };
 } // namespace
 
+LogicalResult drover::tfm::inferByFactors(TypeRange resultTypes, const FactorSignature &signature,
+                                          ArrayRef<Distribution> operands, ArrayRef<Distribution> hints,
+                                          SmallVectorImpl<Distribution> &results, std::string &reason) {
+  return FactorRule(resultTypes, signature, operands, hints, reason).run(results);
+}
+
 LogicalResult drover::tfm::inferByFactors(Operation *op, const FactorSignature &signature,
                                           ArrayRef<Distribution> operands, ArrayRef<Distribution> hints,
                                           SmallVectorImpl<Distribution> &results, std::string &reason) {
-  return FactorRule(op, signature, operands, hints, reason).run(results);
+  return inferByFactors(op->getResultTypes(), signature, operands, hints, results, reason);
 }
 
 LogicalResult drover::tfm::detail::inferByFactors(Operation *op, ArrayRef<Distribution> operands,

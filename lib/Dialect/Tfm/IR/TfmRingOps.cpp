@@ -19,7 +19,7 @@ static FailureOr<int64_t> verifyRing(Operation *op, ArrayAttr axes) {
 
 /// C3: a dimension of rows.
 static LogicalResult verifyDim(Operation *op, int64_t dim, ArrayRef<int64_t> shape) {
-  if (dim < 0 || dim + 1 >= static_cast<int64_t>(shape.size()))
+  if (dim < 0 || dim >= static_cast<int64_t>(shape.size()) - 1)
     return op->emitOpError("expects a dimension of ") << str(shape) << " before its last, not " << dim;
   return success();
 }

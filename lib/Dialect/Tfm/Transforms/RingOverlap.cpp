@@ -40,7 +40,7 @@ bool isMultiplied(Type type) {
 }
 
 /// A dimension of rows: the last one is contracted, or the outputs.
-bool isRowDimension(Value value, int64_t dim) { return dim + 1 < cast<RankedTensorType>(value.getType()).getRank(); }
+bool isRowDimension(Value value, int64_t dim) { return dim < cast<RankedTensorType>(value.getType()).getRank() - 1; }
 
 /// The linears that read a gathered input and whose weights are there by then.
 SmallVector<LinearOp> linearsOf(shard::AllGatherOp gather) {

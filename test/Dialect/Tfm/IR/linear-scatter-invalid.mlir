@@ -17,7 +17,7 @@ func.func @c2_orientations(%x: tensor<4x8xf32>, %w: tensor<6x8xf32>) attributes 
 // -----
 
 func.func @c3_last_dimension(%x: tensor<4x8xf32>, %w: tensor<6x8xf32>) attributes {tfm.grid = {tp = 2}} {
-  // expected-error@+1 {{expects a dimension of 4x8 before its last, not 1}}
+  // expected-error@+1 {{expects a dimension of [4x8] before its last, not 1}}
   %0 = tfm.linear_scatter %x, %w {axes = ["tp"], dim = 1 : i64, in_out = array<i1: false>} : (tensor<4x8xf32>, tensor<6x8xf32>) -> tensor<4x3xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @c4_outputs(%x: tensor<4x8xf32>, %w: tensor<6x8xf32>, %v: tensor<5x8xf
 // -----
 
 func.func @c4_rows(%x: tensor<4x8xf32>, %y: tensor<2x8xf32>, %w: tensor<6x8xf32>) attributes {tfm.grid = {tp = 2}} {
-  // expected-error@+1 {{expects inputs that agree in all but their last size, not 4x8 and 2x8}}
+  // expected-error@+1 {{expects inputs that agree in all but their last size, not [4x8] and [2x8]}}
   %0 = tfm.linear_scatter %x, %y, %w, %w {axes = ["tp"], dim = 0 : i64, in_out = array<i1: false, false>} : (tensor<4x8xf32>, tensor<2x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<2x6xf32>
   return
 }

@@ -5,7 +5,7 @@ shard.grid @grid(shape = 2x2x1)
 
 // The projections read one gathered input, which travels once; the weight gradient reads it whole.
 // CHECK-LABEL: func.func @projections(
-// CHECK-SAME: %[[X:.*]]: tensor<1x2x8xbf16, #tfm.dist<tp = S1>>, %[[Q:[^:]*]]: {{.*}}, %[[K:[^:]*]]: {{.*}}, %{{.*}})
+// CHECK-SAME: %[[X:.*]]: tensor<1x2x8xbf16, #tfm.dist<tp = S1>>, %[[Q:[^:]*]]: {{.*}}, %[[K:[^:]*]]: {{.*}})
 // CHECK-NEXT: %[[R:.*]]:3 = tfm.gather_linear %[[X]], %[[Q]], %[[K]] {axes = ["tp"], dim = 1 : i64, in_out = array<i1: false, true>} : {{.*}} -> (tensor<1x4x4xbf16, #tfm.dist<tp = S2>>, tensor<1x4x2xf32, #tfm.dist<tp = S2>>, tensor<1x4x8xbf16>)
 // CHECK-NEXT: tfm.linear_weight_grad %[[R]]#2, %[[R]]#0
 // CHECK-NOT: all_gather

@@ -18,10 +18,12 @@ using drover::tfm::TfmDialect;
 
 namespace {
 
+bool isRing(Operation *op) { return isa<tfm::GatherLinearOp, tfm::LinearScatterOp>(op); }
+
 SmallVector<Operation *> collectivesOf(ModuleOp module) {
   SmallVector<Operation *> result;
   module.walk([&](Operation *op) {
-    if (isa<shard::AllGatherOp, shard::AllReduceOp, shard::AllSliceOp, shard::ReduceScatterOp>(op))
+    if (isRing(op) || isa<shard::AllGatherOp, shard::AllReduceOp, shard::AllSliceOp, shard::ReduceScatterOp>(op))
       result.push_back(op);
   });
   return result;
@@ -54,12 +56,18 @@ void mutateEach(ModuleOp module, StringRef what, Counts &counts, llvm::function_
   }
 }
 
+// A ring is a collective and linears in one: what leaves out or repeats the one alone does not apply to it.
+
 bool drop(Operation *op) {
+  if (isRing(op))
+    return false;
   op->getResult(0).replaceAllUsesWith(op->getOperand(0));
   return true;
 }
 
 bool doubleIt(Operation *op) {
+  if (isRing(op))
+    return false;
   OpBuilder builder(op->getBlock(), std::next(op->getIterator()));
   Operation *again = builder.clone(*op);
   op->getResult(0).replaceAllUsesWith(again->getResult(0));
@@ -72,6 +80,12 @@ bool doubleIt(Operation *op) {
 
 /// Another axis of the grid with more than one rank.
 bool moveAxis(Operation *op) {
+  if (isRing(op)) {
+    bool applies = tfm::gridOf(op).size(tfm::Axis::Cp) > 1;
+    if (applies)
+      op->setAttr("axes", Builder(op->getContext()).getStrArrayAttr({"cp"}));
+    return applies;
+  }
   auto axes = op->getAttrOfType<DenseI16ArrayAttr>("grid_axes");
   tfm::Grid grid = tfm::gridOf(op);
   for (auto [index, axis] : llvm::enumerate(grid.axes()))
@@ -82,8 +96,27 @@ bool moveAxis(Operation *op) {
   return false;
 }
 
+bool moveDimension(Operation *op) {
+  auto dim = op->getAttrOfType<IntegerAttr>("dim");
+  if (!dim || !isRing(op))
+    return false;
+  op->setAttr("dim", IntegerAttr::get(dim.getType(), dim.getInt() == 0 ? 1 : 0));
+  return true;
+}
+
+/// A reduction takes the id of the one before it.
+bool takesAnId(Operation *op) {
+  auto own = op->getAttrOfType<IntegerAttr>(TfmDialect::kReductionAttr);
+  for (Operation *other = op->getPrevNode(); own && other; other = other->getPrevNode())
+    if (Attribute id = other->getAttr(TfmDialect::kReductionAttr)) {
+      op->setAttr(TfmDialect::kReductionAttr, id);
+      return true;
+    }
+  return false;
+}
+
 bool changeType(Operation *op) {
-  if (!op->hasAttr(TfmDialect::kReductionAttr))
+  if (isRing(op) || !op->hasAttr(TfmDialect::kReductionAttr))
     return false;
   auto in = cast<RankedTensorType>(op->getOperand(0).getType()),
        out = cast<RankedTensorType>(op->getResult(0).getType());
@@ -111,6 +144,8 @@ bool forgetsId(Operation *op) { return bool(op->removeAttr(TfmDialect::kReductio
 bool swapsSumAndMax(Operation *op) {
   if (!op->hasAttr(TfmDialect::kReductionAttr))
     return false;
+  if (isRing(op))
+    return false;
   auto kind = op->getAttrOfType<shard::ReductionKindAttr>("reduction");
   bool isMax = kind && kind.getValue() == shard::ReductionKind::Max;
   op->setAttr("reduction", shard::ReductionKindAttr::get(op->getContext(), isMax ? shard::ReductionKind::Sum
@@ -136,13 +171,16 @@ TEST(PartitionMutations, AreAllReported) {
   shapes[3].kvHeads = 3;
   shapes[3].parallel = true;
   for (const ModelShape &shape : shapes)
-    for (const Layout &layout : {Layout{2, 1}, Layout{4, 1}, Layout{1, 2}, Layout{4, 2}, Layout{2, 2, 2}}) {
+    for (const Layout &layout : {Layout{2, 1}, Layout{4, 1}, Layout{1, 2}, Layout{4, 2}, Layout{2, 2, 2},
+                                 Layout{2, 2, 1, true}, Layout{4, 2, 1, true}}) {
       OwningOpRef<ModuleOp> module = trainingStep(shape, {});
       ASSERT_TRUE(succeeded(partitionStep(*module, layout)));
       ASSERT_FALSE(isReported(*module));
       mutateEach(*module, "dropped", counts, drop);
       mutateEach(*module, "doubled", counts, doubleIt);
       mutateEach(*module, "on another axis", counts, moveAxis);
+      mutateEach(*module, "on another dimension", counts, moveDimension);
+      mutateEach(*module, "with another's id", counts, takesAnId);
       mutateEach(*module, "in another type", counts, changeType);
       mutateEach(*module, "in another pattern", counts, keepsPattern);
       mutateEach(*module, "without an id", counts, forgetsId);
