@@ -76,7 +76,7 @@ defm compute_dtype : Value<"compute-dtype", "f32|bf16", "of activations and matm
 defm mask : Value<"mask", "model|documents", "documents restricts the model's mask to each document (model)", ofPlan>;
 defm optimizer : Value<"optimizer", "adamw|sgd", "what updates the parameters (adamw)", ofPlan>;
 defm tp_overlap : Value<"tp-overlap", "none|bulk|ring", "beside collectives of tensor parallelism: bulk: a matmul that "
-                        "does not depend on it; ring: matmuls in steps, a part of the gather or of the sum a step (none)", ofPlan>;
+                        "does not depend on it; ring: matmuls in steps around the ranks (none)", ofPlan>;
 defm freeze : Value<"freeze", "REGEX", "parameters whose name matches are not trained", ofPlan>;
 defm attention : Value<"attention", "generated|cudnn|auto", "who makes the attention kernels (auto)", ofPlan>;
 
