@@ -2,7 +2,7 @@
 
 Features a test can ask for (REQUIRES:): `shared` (the data beside the project, environment variable DROVER_SHARED),
 `python` (the environment that scripts/setup makes), `mpirun`.
-Substitutions: %drover, %drover-opt, %python, %shared, %source (the project), FileCheck, not, split-file.
+Substitutions: %drover, %drover-opt, %drover-lsp-server, %python, %shared, %source (the project), FileCheck, not, split-file.
 With --param verify_roundtrip=1 every drover-opt also prints and parses what it produced.
 """
 import os
@@ -28,6 +28,7 @@ for name in ("DROVER_SHARED", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "HOME"):
 roundtrip = " --verify-roundtrip" if lit_config.params.get("verify_roundtrip") else ""
 config.substitutions.append(("%drover-opt", os.path.join(bin_folder, "drover-opt") + roundtrip))
 config.substitutions.append(("%drover-interpret", os.path.join(bin_folder, "drover-interpret")))
+config.substitutions.append(("%drover-lsp-server", os.path.join(bin_folder, "drover-lsp-server")))
 config.substitutions.append(("%drover", os.path.join(bin_folder, "drover")))
 config.substitutions.append(("%source", config.drover_source))
 python = config.drover_python if os.path.exists(config.drover_python) else shutil.which("python3")

@@ -75,11 +75,10 @@ Expr Expr::operator*(const Expr &other) const {
 //===----------------------------------------------------------------------===//
 
 unsigned SymbolTable::intern(Kind kind, StringRef name, const Expr &lhs, const Expr &rhs) {
-  for (auto [number, atom] : enumerate(atoms))
-    if (atom.kind == kind && (kind == Kind::Symbol ? atom.name == name : atom.lhs == lhs && atom.rhs == rhs))
-      return number;
-  atoms.push_back({kind, name.str(), lhs, rhs, std::nullopt});
-  return atoms.size() - 1;
+  auto [place, isNew] = numbers.try_emplace({kind, name.str(), lhs, rhs}, atoms.size());
+  if (isNew)
+    atoms.push_back({kind, name.str(), lhs, rhs, std::nullopt});
+  return place->second;
 }
 
 Expr SymbolTable::symbol(StringRef name) { return resolve(Expr::atom(intern(Kind::Symbol, name, {}, {}))); }

@@ -20,6 +20,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace drover::onnx {
@@ -87,7 +88,8 @@ public:
     std::optional<Expr> binding;
   };
 
-  /// The symbol `name`, made on first use. `mayBeZero` holds for lengths of a past.
+  /// The symbol `name`, made on first use. Every size is at least 1, but for one whose name has "past" in it: the length
+  /// of a cache, which exporters name so and which may be 0.
   Expr symbol(llvm::StringRef name);
   /// Floor division and the remainder that belongs to it; exact where polynomial division is.
   Expr floorDiv(const Expr &lhs, const Expr &rhs);
@@ -117,6 +119,7 @@ private:
   bool contains(const Expr &expr, unsigned atom) const;
 
   std::vector<Atom> atoms;
+  std::map<std::tuple<Kind, std::string, Expr, Expr>, unsigned> numbers;
 };
 
 } // namespace drover::onnx
