@@ -166,7 +166,9 @@ std::optional<Error> Cutter::chooseSpace(uint32_t value, const Use &def, const s
                    " reads a value of chunk " + std::to_string(def.chunk) +
                    ": values flow to the neighbouring chunk only; fewer chunks avoid that"};
     crosses |= use.chunk != def.chunk;
-    if (use.phase != def.phase)
+    if (use.phase == 2 && def.phase != 2)
+      space = def.phase == 0 ? Space::Kept : Space::Handed;
+    else if (use.phase != def.phase && space == Space::Scratch)
       space = Space::Stash;
   }
   if (crosses)
@@ -190,6 +192,12 @@ void Cutter::pack() {
     switch (place.space) {
     case Space::Stash:
       append(chunk.stashBytes);
+      break;
+    case Space::Kept:
+      append(chunk.keptBytes);
+      break;
+    case Space::Handed:
+      append(chunk.handedBytes);
       break;
     case Space::Y:
       append(chunk.yBytes);

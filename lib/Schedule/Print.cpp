@@ -101,6 +101,12 @@ void printBucket(std::ostream &os, const Bucket &bucket, size_t index) {
   }
 }
 
+void printChunkSizes(std::ostream &os, const StepChunk &chunk, size_t index) {
+  os << "chunk " << index << ": bytes of a microbatch: stash " << chunk.stashBytes << ", kept " << chunk.keptBytes
+     << ", handed " << chunk.handedBytes << ", x " << chunk.xBytes << ", y " << chunk.yBytes << ", dy " << chunk.dyBytes
+     << ", dx " << chunk.dxBytes << "\n";
+}
+
 void printCommunicator(std::ostream &os, const Communicator &communicator) {
   os << "communicator " << communicator.id << ":";
   if (!communicator.isTie) {
@@ -142,7 +148,8 @@ std::string drover::schedule::printStepProgram(const StepProgram &step) {
                step.computeType);
     os << " in bucket " << placed.bucket << " at " << placed.offset << "\n";
   }
-  for (size_t chunk = 0; chunk < step.chunks.size(); ++chunk)
+  for (size_t chunk = 0; chunk < step.chunks.size(); ++chunk) {
+    printChunkSizes(os, step.chunks[chunk], chunk);
     for (size_t phase = 0; phase < step.chunks[chunk].phases.size(); ++phase) {
       if (step.chunks[chunk].phases[phase].empty())
         continue;
@@ -150,6 +157,7 @@ std::string drover::schedule::printStepProgram(const StepProgram &step) {
       for (const StepCall &call : step.chunks[chunk].phases[phase])
         printCall(os, step, call);
     }
+  }
   for (const Batch &batch : step.batches)
     printBatch(os, step, batch);
   return os.str();

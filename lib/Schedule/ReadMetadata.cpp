@@ -335,6 +335,8 @@ StepChunk Reader::chunk(const Json &json) {
   chunk.bucket = static_cast<int32_t>(integer(json, "bucket"));
   const Json &bytes = at(json, "bytes");
   chunk.stashBytes = integer(bytes, "stash");
+  chunk.keptBytes = integer(bytes, "kept");
+  chunk.handedBytes = integer(bytes, "handed");
   chunk.xBytes = integer(bytes, "x");
   chunk.yBytes = integer(bytes, "y");
   chunk.dyBytes = integer(bytes, "dy");

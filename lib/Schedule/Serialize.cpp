@@ -9,9 +9,9 @@ using namespace drover::schedule;
 using Json = nlohmann::ordered_json;
 
 namespace {
-constexpr const char *kSpaceNames[kNumSpaces] = {"input",  "parameter", "accumulator", "stash",   "x",
-                                                 "y",      "dy",        "dx",          "scratch", "scalar",
-                                                 "master", "moment1",   "moment2",     "output",  "gradient"};
+constexpr const char *kSpaceNames[kNumSpaces] = {"input",   "parameter", "accumulator", "stash",  "x",      "y",
+                                                 "dy",      "dx",        "scratch",     "scalar", "master", "moment1",
+                                                 "moment2", "output",    "gradient",    "kept",   "handed"};
 
 Json operandJson(const Operand &operand) {
   Json json = {static_cast<int>(operand.space), operand.offset};
@@ -141,6 +141,8 @@ Json chunkJson(const StepChunk &chunk) {
   return {{"bucket", chunk.bucket},
           {"bytes",
            {{"stash", chunk.stashBytes},
+            {"kept", chunk.keptBytes},
+            {"handed", chunk.handedBytes},
             {"x", chunk.xBytes},
             {"y", chunk.yBytes},
             {"dy", chunk.dyBytes},

@@ -48,6 +48,10 @@ std::pair<SlotPlan::Class, uint32_t> SlotPlan::classOf(Space space, uint32_t chu
     return {Outputs, 0};
   case Space::Stash:
     return {Stash, chunk};
+  case Space::Kept:
+    return {Kept, chunk};
+  case Space::Handed:
+    return {Handed, chunk};
   case Space::Y:
     return {ForwardBoundary, forwardRow[chunk]};
   case Space::X:
@@ -69,6 +73,10 @@ int64_t SlotPlan::bytesOf(Space space, const StepChunk &chunk) const {
     return step.outputBytes;
   case Space::Stash:
     return chunk.stashBytes;
+  case Space::Kept:
+    return chunk.keptBytes;
+  case Space::Handed:
+    return chunk.handedBytes;
   case Space::X:
     return oneStage ? chunk.xBytes : 0;
   case Space::Y:
@@ -89,7 +97,7 @@ void SlotPlan::place(Memory &memory, int64_t &base) {
     return peakBytes(chosen);
   };
   memory.inputs = peakOf({Inputs});
-  memory.stash = peakOf({Stash});
+  memory.stash = peakOf({Stash, Kept, Handed});
   memory.boundary = peakOf({ForwardBoundary, BackwardBoundary});
   int64_t bytes = placeSlots(requests);
   for (SlotRequest &request : requests)

@@ -5,10 +5,10 @@
 #ifndef DROVER_LIB_SCHEDULE_SLOTPLAN_H
 #define DROVER_LIB_SCHEDULE_SLOTPLAN_H
 
-#include "drover/Schedule/GlobalOrder.h"
 #include "Hazards.h"
-#include "drover/Schedule/SlotAllocator.h"
 #include "drover/Schedule/Access.h"
+#include "drover/Schedule/GlobalOrder.h"
+#include "drover/Schedule/SlotAllocator.h"
 #include <deque>
 #include <map>
 
@@ -32,11 +32,11 @@ public:
   /// The slot of an item in a space of this plan.
   Slot find(Space space, const GlobalItem &item) const;
 
-  static constexpr Space kSpaces[] = {Space::Input, Space::Output, Space::Stash, Space::X,
-                                      Space::Y,     Space::DY,     Space::DX};
+  static constexpr Space kSpaces[] = {Space::Input, Space::Output, Space::Stash, Space::Kept, Space::Handed,
+                                      Space::X,     Space::Y,      Space::DY,    Space::DX};
 
 private:
-  enum Class { Inputs, Outputs, Stash, ForwardBoundary, BackwardBoundary, NumClasses };
+  enum Class { Inputs, Outputs, Stash, Kept, Handed, ForwardBoundary, BackwardBoundary, NumClasses };
   std::pair<Class, uint32_t> classOf(Space space, uint32_t chunk) const;
   int64_t bytesOf(Space space, const StepChunk &chunk) const;
   size_t indexOf(Class slotClass, uint32_t row, uint32_t microbatch) const {

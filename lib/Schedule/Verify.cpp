@@ -223,6 +223,10 @@ int64_t Verifier::bytesIn(Space space, const drover_action &action) const {
     return step.inputBytes;
   case Space::Stash:
     return chunk.stashBytes;
+  case Space::Kept:
+    return chunk.keptBytes;
+  case Space::Handed:
+    return chunk.handedBytes;
   case Space::X:
     return chunk.xBytes;
   case Space::Y:
@@ -241,7 +245,7 @@ std::tuple<Space, uint32_t, uint32_t> Verifier::slotOf(Space space, const drover
   uint32_t chunk = action.chunk;
   if (space == Space::Input)
     return {space, 0, action.microbatch};
-  if (space == Space::Stash)
+  if (space == Space::Stash || space == Space::Kept || space == Space::Handed)
     return {space, chunk, action.microbatch};
   bool forward = space == Space::X || space == Space::Y, isSource = space == Space::Y || space == Space::DX;
   if (step.grid.pp > 1) {
@@ -320,7 +324,7 @@ void Verifier::load(const Binding &binding, const drover_action &action) {
 void Verifier::runPhase(const drover_action &action, const Binding &binding) {
   if (!ran.insert({action.chunk, action.phase, action.microbatch}).second)
     report(describe(action) + " runs twice");
-  for (Space space : {Space::Input, Space::Stash, Space::X, Space::Y, Space::DY, Space::DX})
+  for (Space space : {Space::Input, Space::Stash, Space::Kept, Space::Handed, Space::X, Space::Y, Space::DY, Space::DX})
     touch(space, action, binding[space]);
   if (action.flags & DROVER_ACTION_LOAD)
     load(binding, action);

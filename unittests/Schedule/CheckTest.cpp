@@ -38,7 +38,8 @@ protected:
     plan.zero = layout.zero;
     plan.reduceEvery = layout.reduceEvery;
     plan.kind = layout.kind;
-    Result<StepProgram> result = buildStepProgram(makeToyModel(8), plan);
+    Result<StepProgram> result =
+        buildStepProgram(makeToyModel(8, /*train=*/true, /*split=*/layout.kind == ScheduleKind::ZeroBubbleH1), plan);
     ASSERT_TRUE(result) << result.error();
     step = *result;
   }
@@ -138,6 +139,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, CheckTest,
                                          Layout{4, 2, 1, 3, {}, 0, "step", ScheduleKind::Interleaved},
                                          Layout{2, 2, 2, 4, {}, 3, "step", ScheduleKind::Interleaved},
                                          Layout{2, 2, 2, 4, {2}, 2, "run", ScheduleKind::Interleaved},
-                                         Layout{4, 2, 1, 8, {}, 2, "step", ScheduleKind::BreadthFirst}));
+                                         Layout{4, 2, 1, 8, {}, 2, "step", ScheduleKind::BreadthFirst},
+                                         Layout{1, 1, 2, 3, {}, 2, "step", ScheduleKind::ZeroBubbleH1},
+                                         Layout{4, 1, 2, 6, {}, 2, "step", ScheduleKind::ZeroBubbleH1}));
 
 } // namespace

@@ -11,7 +11,8 @@ namespace drover::schedule::test {
 
 /// An embedding with a tied table and learned positions, `layers` layers of one matrix and one norm, a head with
 /// loss; forward and backward as the compiler's differentiation would call them. 100 f32 per activation. With `split`
-/// a backward is two calls: the weight gradient reads what the input gradient hands over, an input and the gradient.
+/// a backward is two calls: the weight gradient reads what the input gradient hands over, an input and the gradient,
+/// and of a layer what its forward keeps for both.
 inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true, bool split = false) {
   MicrobatchProgram program;
   program.train = train;
@@ -57,10 +58,13 @@ inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true, bool sp
 
   uint32_t x = activation();
   call(0, -1, false, {ids, table, positions}, {x});
-  std::vector<uint32_t> layerInputs, stashes;
+  std::vector<uint32_t> layerInputs, stashes, kept;
   for (int32_t i = 0; i < layers; ++i) {
     uint32_t y = activation(), stash = value(ValueKind::Result, -1, 800);
-    call(1, i, false, {x, matrices[i], norms[i]}, train ? std::vector<uint32_t>{y, stash} : std::vector<uint32_t>{y});
+    std::vector<uint32_t> results = train ? std::vector<uint32_t>{y, stash} : std::vector<uint32_t>{y};
+    if (split)
+      results.push_back(kept.emplace_back(value(ValueKind::Result, -1, 640)));
+    call(1, i, false, {x, matrices[i], norms[i]}, std::move(results));
     layerInputs.push_back(x);
     stashes.push_back(stash);
     x = y;
@@ -89,6 +93,8 @@ inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true, bool sp
       result.inPlace.assign(result.results.size(), -1);
       program.calls.push_back(result);
       result = Call{8, layer, true, {handedOver, read, gradientRead}, {}, {}, false};
+      if (layer >= 0)
+        result.operands.push_back(kept[layer]);
     }
     result.weightGradient = split;
     result.inPlace.assign(result.results.size(), -1);
@@ -105,7 +111,11 @@ inline MicrobatchProgram makeToyModel(int32_t layers, bool train = true, bool sp
   accumulate(3, -1, {x, table, labels, logits, seed}, {gradient}, {&tableSum});
   for (int32_t i = layers - 1; i >= 0; --i) {
     uint32_t next = activation(), matrixSum = accumulator(matrices[i]), normSum = accumulator(norms[i]);
-    accumulate(4, i, {layerInputs[i], stashes[i], matrices[i], norms[i], gradient}, {next}, {&matrixSum, &normSum});
+    std::vector<uint32_t> operands = {layerInputs[i], stashes[i], matrices[i], norms[i]};
+    if (split)
+      operands.push_back(kept[i]);
+    operands.push_back(gradient);
+    accumulate(4, i, std::move(operands), {next}, {&matrixSum, &normSum});
     gradient = next;
   }
   accumulate(5, -1, {ids, gradient}, {}, {&tableSum, &positionSum});

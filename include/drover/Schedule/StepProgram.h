@@ -28,9 +28,11 @@ enum class Space : uint8_t {
   Moment1 = 11,
   Moment2 = 12,
   Output = 13,
-  Gradient = 14
+  Gradient = 14,
+  Kept = 15,
+  Handed = 16
 };
-constexpr size_t kNumSpaces = 15;
+constexpr size_t kNumSpaces = 17;
 const char *nameOf(Space space);
 
 /// Offsets of such a space are in elements of a bucket, of the others in bytes.
@@ -73,7 +75,7 @@ struct StepCall {
 struct StepChunk {
   std::array<std::vector<StepCall>, 3> phases;
   int32_t bucket = -1; // its own
-  int64_t stashBytes = 0, xBytes = 0, yBytes = 0, dyBytes = 0, dxBytes = 0;
+  int64_t stashBytes = 0, keptBytes = 0, handedBytes = 0, xBytes = 0, yBytes = 0, dyBytes = 0, dxBytes = 0;
   std::array<int64_t, 3> scratchBytes = {0, 0, 0};
 };
 

@@ -17,6 +17,10 @@ std::string drover::schedule::describe(const Content &content) {
     return joinText("the outputs of microbatch ", content.microbatch);
   case Content::Stash:
     return joinText("the stash of chunk ", content.index, " for microbatch ", content.microbatch);
+  case Content::Kept:
+    return joinText("what the weight part of chunk ", content.index, " keeps for microbatch ", content.microbatch);
+  case Content::Handed:
+    return joinText("what the input part of chunk ", content.index, " hands over for microbatch ", content.microbatch);
   case Content::Boundary:
     return joinText("the input of chunk ", content.index, " for microbatch ", content.microbatch);
   case Content::BoundaryGradient:

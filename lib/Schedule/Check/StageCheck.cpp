@@ -183,18 +183,24 @@ void StageReplay::runPhase(uint64_t i) {
     arena.read(i, binding[Space::X], chunk.xBytes, {Content::Boundary, facts.boundary(c), m});
   if (!forward && access.uses(Space::Y))
     arena.read(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
-  // Where the forward keeps nothing, the stash is what the input part of a split backward hands over.
-  bool beginsStash = forward || (action.phase == 1 && !facts.accesses[c][0].uses(Space::Stash));
-  if (!beginsStash && access.uses(Space::Stash))
+  if (!forward && access.uses(Space::Stash))
     arena.read(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
+  if (!forward && access.uses(Space::Kept))
+    arena.read(i, binding[Space::Kept], chunk.keptBytes, {Content::Kept, c, m});
+  if (action.phase == 2 && access.uses(Space::Handed))
+    arena.read(i, binding[Space::Handed], chunk.handedBytes, {Content::Handed, c, m});
   if (access.uses(Space::DY))
     arena.read(i, binding[Space::DY], chunk.dyBytes, {Content::BoundaryGradient, facts.boundary(int64_t(c) + 1), m});
   if (!forward)
     contribute(i, access.accumulators);
   if (access.uses(Space::Scratch))
     arena.write(i, binding[Space::Scratch], chunk.scratchBytes[action.phase], {});
-  if (beginsStash && access.uses(Space::Stash))
+  if (forward && access.uses(Space::Stash))
     arena.write(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
+  if (forward && access.uses(Space::Kept))
+    arena.write(i, binding[Space::Kept], chunk.keptBytes, {Content::Kept, c, m});
+  if (action.phase == 1 && access.uses(Space::Handed))
+    arena.write(i, binding[Space::Handed], chunk.handedBytes, {Content::Handed, c, m});
   if (forward && access.uses(Space::Y))
     arena.write(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
   if (access.uses(Space::Output))
@@ -346,6 +352,8 @@ void StageReplay::release(uint64_t i) {
   arena.release(binding[Space::DX], chunk.dxBytes);
   arena.release(binding[Space::DY], chunk.dyBytes);
   arena.release(binding[Space::Stash], chunk.stashBytes);
+  arena.release(binding[Space::Kept], chunk.keptBytes);
+  arena.release(binding[Space::Handed], chunk.handedBytes);
   if (chunk.bucket < 0)
     return;
   auto bucket = static_cast<size_t>(chunk.bucket);

@@ -11,7 +11,8 @@ namespace drover::rt {
 
 static constexpr const char *spaceNames[numSpaces] = {"input",  "parameter", "accumulator", "stash",   "x",
                                                       "y",      "dy",        "dx",          "scratch", "scalar",
-                                                      "master", "moment1",   "moment2",     "output",  "gradient"};
+                                                      "master", "moment1",   "moment2",     "output",  "gradient",
+                                                      "kept",   "handed"};
 
 const char *spaceName(Space space) { return spaceNames[size_t(space)]; }
 
@@ -241,7 +242,7 @@ static ChunkInfo readChunk(const JsonReader &json) {
   }
   if (!json.has("bytes"))
     return chunk;
-  for (Space space : {Space::Stash, Space::X, Space::Y, Space::Dy, Space::Dx})
+  for (Space space : {Space::Stash, Space::Kept, Space::Handed, Space::X, Space::Y, Space::Dy, Space::Dx})
     chunk.bytes[size_t(space)] = json.at("bytes").integerOr(spaceName(space), 0);
   if (json.at("bytes").has("scratch")) {
     std::vector<int64_t> scratch = json.at("bytes").at("scratch").integers();

@@ -33,9 +33,11 @@ enum class Space {
   Moment1,
   Moment2,
   Output,
-  Gradient
+  Gradient,
+  Kept,
+  Handed
 };
-constexpr int numSpaces = 15;
+constexpr int numSpaces = 17;
 const char *spaceName(Space space);
 
 /// Spaces whose offsets count elements of a bucket.
