@@ -325,6 +325,8 @@ LogicalResult Compilation::partition() {
   return runPasses([&](OpPassManager &manager) {
     manager.addPass(tfm::createTfmPartition(cut));
     manager.addNestedPass<func::FuncOp>(tfm::createTfmSimplifyCollectives());
+    if (plan.schedule() == schedule::ScheduleKind::ZeroBubbleH1)
+      manager.addPass(tfm::createTfmShareGathers());
     manager.addPass(tfm::createTfmVerifyDistributions());
     if (plan.tpOverlap == "ring") {
       manager.addNestedPass<func::FuncOp>(tfm::createTfmRingOverlap());

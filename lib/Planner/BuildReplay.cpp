@@ -340,7 +340,9 @@ void ReplayBuilder::addRun(const GlobalItem &global, ReplayProgram::Item &item, 
   auto drop = [&](Boundary kind) {
     state.pools[kind].giveBack(static_cast<uint32_t>(held(kind, c, m).slot), endOf(index));
   };
+  // Weight parts read the inputs of products, and the gradients unless those were gathered and handed over.
   Phase last = program.split ? Phase::WeightGradient : Phase::Backward;
+  Phase lastOfGradient = step.plan.tp > 1 ? Phase::Backward : last;
   switch (global.phase) {
   case Phase::Forward:
     if (!isFirst)
@@ -357,12 +359,10 @@ void ReplayBuilder::addRun(const GlobalItem &global, ReplayProgram::Item &item, 
   case Phase::WeightGradient:
     break;
   }
-  if (global.phase == last) {
-    if (!isFirst)
-      drop(X);
-    if (!isLast)
-      drop(DY);
-  }
+  if (global.phase == last && !isFirst)
+    drop(X);
+  if (global.phase == lastOfGradient && !isLast)
+    drop(DY);
 }
 
 void ReplayBuilder::addTransfer(const GlobalItem &global, ReplayProgram::Item &item, size_t index) {

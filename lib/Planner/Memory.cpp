@@ -29,16 +29,28 @@ public:
   double logits() const { return full() ? 0 : rows * widths.vocabulary * 4; }
   double inputs() const { return rows * 8 * (plan.mask == "documents" ? 3 : 2); }
 
-  /// Of a layer, without its input.
-  double layerStash() const { return full() ? 0 : keptStash(plan.recompute == "none"); }
-
-  /// Of a chunk; its input lies there where no stage sends it.
-  double chunkStash(int64_t layers, bool isFirst, bool isLast) const {
-    double inner = static_cast<double>(std::max<int64_t>(0, layers - 1) + (layers > 0 && isFirst) +
-                                       (isLast && (layers > 0 || isFirst)));
-    double head = isLast && !full() ? 2 * rows * 4 + (stashes("norms") ? residual() : 0) : 0;
-    double handed = plan.schedule() == schedule::ScheduleKind::ZeroBubbleH1 ? handOver(layers, isLast) : 0;
-    return static_cast<double>(layers) * layerStash() + inner * residual() + head + handed;
+  /// What a microbatch keeps of a chunk: from forward to backward, and of a split one on to the weight part, which also
+  /// reads what the input part hands over (docs/step-program.md, stash, kept and handed).
+  struct Stash {
+    double stash = 0, kept = 0, handed = 0;
+    double forBackward() const { return stash + kept; }
+    double forWeights() const { return kept + handed; }
+  };
+  /// Its input is in it where no stage sends that. With logits.
+  Stash chunkStash(int64_t layers, bool isFirst, bool isLast) const {
+    auto count = static_cast<double>(layers);
+    double inputs = residual() * static_cast<double>(std::max<int64_t>(0, layers - 1) + (layers > 0 && isFirst) +
+                                                     (isLast && (layers > 0 || isFirst)));
+    double layer = full() ? 0 : keptStash(plan.recompute == "none");
+    double headNorm = isLast && !full() && stashes("norms") ? residual() : 0;
+    Stash stash;
+    stash.stash = count * layer + inputs + headNorm + (isLast && !full() ? 2 * rows * 4 : 0) + (isLast ? logits() : 0);
+    if (!isSplit())
+      return stash;
+    stash.kept = full() ? 0 : count * operandsOfProducts() + headNorm + (stashes("norms") ? 0 : inputs);
+    stash.stash -= stash.kept;
+    stash.handed = handOver(layers, isLast);
+    return stash;
   }
 
   /// Gradients between the calls of a chunk's backward, two alive at once.
@@ -51,15 +63,30 @@ public:
   double headWorkspace() const;
 
 private:
-  /// What a split backward keeps for its weight gradients, in the slot of the stash: gradients before every product (an
-  /// ungated activation is made again), with those between calls; after a full recompute also what the products read.
-  /// Nothing below the first layer is one.
+  bool isSplit() const { return plan.schedule() == schedule::ScheduleKind::ZeroBubbleH1; }
+
+  /// Of a layer's stash what weight gradients read: attention's output, what the activation reads (from which an
+  /// ungated one is made again) or makes, and norms, or the residual between from which the second one is rebuilt.
+  double operandsOfProducts() const {
+    double operands = (plan.recompute == "none" ? queries() : 0) + (stashes("norms") ? 2 : 1) * residual();
+    return operands + (!shape.gated || stashes("act") ? ffn() : 0);
+  }
+
+  /// What an input part hands over: gradients before every product, those of row-parallel ones as they were gathered,
+  /// a gated activation, and what else was recomputed that products read. A gradient that arrives from another chunk
+  /// and was not gathered stays where it is.
   double handOver(int64_t layers, bool isLast) const {
-    double gradients = residual() + queries() + keysAndValues() + ffn() * (shape.gated ? 2 : 1);
-    double operands = full() ? ffn() + queries() + 2 * residual() : shape.gated && !stashes("act") ? ffn() : 0;
+    double gradients = queries() + keysAndValues() + ffn() * (shape.gated ? 2 : 1);
+    double operands = plan.recompute == "none" ? 0 : queries();
+    if (full() || (shape.gated && !stashes("act")))
+      operands += ffn();
+    if (full())
+      operands += 2 * wideResidual();
+    auto count = static_cast<double>(layers);
     double inner = static_cast<double>(std::max<int64_t>(0, layers - 1) + (isLast && layers > 0));
-    double head = isLast ? rows * widths.vocabulary * element + (full() ? residual() : 0) : 0;
-    return static_cast<double>(layers) * (gradients + operands) + inner * residual() + head;
+    double rowParallel = plan.tp > 1 ? 2 * count * wideResidual() : (count + inner) * residual();
+    double head = isLast ? rows * widths.vocabulary * element + (full() ? wideResidual() : 0) : 0;
+    return count * (gradients + operands) + rowParallel + head;
   }
 
   bool full() const { return plan.recompute == "full"; }
@@ -72,12 +99,12 @@ private:
   double keysAndValues() const { return 2 * wide(widths.keyValue); }
   double ffn() const { return wide(widths.ffn); }
 
-  /// Queries, keys, values, attention's output and log-sum-exp, the residual between, what the activation reads; and
-  /// what is not rebuilt.
+  /// Queries, keys, values, attention's output and log-sum-exp unless it runs again, the residual between, what the
+  /// activation reads; and what is not rebuilt.
   double keptStash(bool attention) const {
-    double stash = queries() + keysAndValues() + queries() + residual() + ffn() * (shape.gated ? 2 : 1);
+    double stash = queries() + keysAndValues() + residual() + ffn() * (shape.gated ? 2 : 1);
     if (attention)
-      stash += rows * widths.heads * 4;
+      stash += queries() + rows * widths.heads * 4;
     if (stashes("norms"))
       stash += 2 * residual();
     if (stashes("act"))
@@ -93,16 +120,20 @@ private:
 
 /// The largest of the places in a layer's backward where most is alive, as bodies are lowered: the gradient of the
 /// activation with its operands; the column-parallel input gathered again with its gradient and a partial sum;
-/// attention's gradients, over all keys with CP. A full recompute holds the layer's stash beside.
+/// attention's gradients, over all keys with CP. A full recompute holds the layer's stash beside. What the input part
+/// of a split backward hands over is not in its workspace.
 double TensorSizes::layerWorkspace() const {
   bool spread = plan.tp > 1;
   double all = wideResidual(), own = spread ? residual() : 0, keys = 0;
   if (plan.cp > 1)
     keys = keysAndValues() * static_cast<double>(plan.cp);
   if (full())
-    return keptStash(true) + (shape.gated ? ffn() : 2 * ffn()) + (spread ? 3 : 2) * all + keys;
-  double activation = 3 * ffn() + (spread ? all : 0) + keys;
+    return keptStash(true) + (shape.gated ? ffn() : 2 * ffn()) + (spread ? 3 : 2) * all + keys -
+           (isSplit() ? ffn() + queries() : 0);
   double halves = element == 4 ? 2 * all : 3 * all; // f32 needs no copy to round from
+  if (isSplit())
+    return std::max(ffn() + all + keys, halves + own);
+  double activation = 3 * ffn() + (spread ? all : 0) + keys;
   double column = shape.gated ? 2 * ffn() + halves + own : 0;
   double attention = 3 * queries() + 1.5 * keysAndValues() + 2 * all + 3 * keys;
   return std::max({activation, column, attention});
@@ -169,7 +200,7 @@ public:
       : plan(plan), program(program), logits(sizes.logits()), stages(static_cast<size_t>(plan.pp)) {
     last = static_cast<uint32_t>(chunks.layers.size() - 1);
     for (uint32_t c = 0; c <= last; ++c)
-      stash.push_back(slotBytes(sizes.chunkStash(chunks.layers[c], c == 0, c == last) + (c == last ? logits : 0)));
+      stashes.push_back(sizes.chunkStash(chunks.layers[c], c == 0, c == last));
     inputs = slotBytes(sizes.inputs());
     boundary = plan.pp == 1 ? slotBytes(sizes.residual()) : 0;
   }
@@ -178,7 +209,7 @@ public:
 
 private:
   static int64_t slotBytes(double bytes) { return alignTo(static_cast<int64_t>(bytes), schedule::kSlotAlignment); }
-  enum Kind : uint8_t { Stash, Input, X, DX, NumKinds };
+  enum Kind : uint8_t { Stash, Kept, Handed, Input, X, DX, NumKinds };
   struct Stage {
     std::vector<schedule::SlotRequest> requests;
     std::vector<Kind> kinds;
@@ -193,7 +224,7 @@ private:
   uint32_t last = 0;
   double logits = 0;
   int64_t inputs = 0, boundary = 0;
-  std::vector<int64_t> stash; // by chunk, logits included
+  std::vector<TensorSizes::Stash> stashes; // by chunk
   std::vector<Stage> stages;
   std::vector<int32_t> requestOf; // by kind, chunk and microbatch
   size_t microbatches = 0;
@@ -202,7 +233,7 @@ private:
 void Walk::use(Kind kind, uint32_t chunk, uint32_t microbatch, int64_t bytes, Stage &stage) {
   if (bytes == 0)
     return;
-  int32_t &request = requestOf[(size_t{kind} * stash.size() + chunk) * microbatches + microbatch];
+  int32_t &request = requestOf[(size_t{kind} * stashes.size() + chunk) * microbatches + microbatch];
   if (request < 0) {
     request = static_cast<int32_t>(stage.requests.size());
     stage.requests.push_back({bytes, stage.time, stage.time, 0});
@@ -215,12 +246,17 @@ std::vector<Slots> Walk::run() {
   const std::vector<ReplayProgram::Item> &items = program.getItems();
   for (int64_t size : program.getGroups())
     microbatches += static_cast<size_t>(size);
-  requestOf.assign(NumKinds * stash.size() * microbatches, -1);
+  requestOf.assign(NumKinds * stashes.size() * microbatches, -1);
   for (size_t i = 0; i < items.size(); ++i) {
     uint32_t chunk = items[i].chunk(), microbatch = program.microbatchOf(i);
     bool forward = items[i].phase() == schedule::Phase::Forward;
     Stage &stage = stages[items[i].stage()];
-    use(Stash, chunk, microbatch, stash[chunk], stage);
+    const TensorSizes::Stash &sizes = stashes[chunk];
+    if (items[i].phase() != schedule::Phase::WeightGradient)
+      use(Stash, chunk, microbatch, slotBytes(sizes.stash), stage);
+    use(Kept, chunk, microbatch, slotBytes(sizes.kept), stage);
+    if (!forward)
+      use(Handed, chunk, microbatch, slotBytes(sizes.handed), stage);
     // One slot a microbatch serves embedding and loss where one stage has both.
     if (chunk == 0 || chunk == last)
       use(Input, plan.pp == 1 ? 0 : chunk, microbatch, inputs, stage);
@@ -252,7 +288,7 @@ Slots Walk::place(Stage &stage, bool hasLast) const {
   };
   Slots slots;
   slots.inputs = peakOf({Input});
-  slots.stash = peakOf({Stash});
+  slots.stash = peakOf({Stash, Kept, Handed});
   slots.boundary = peakOf({X, DX});
   slots.logits = hasLast ? std::min(logits, slots.stash) : 0;
   slots.stash -= slots.logits;
@@ -351,15 +387,21 @@ double planner::leastMemoryOf(const cost::ModelShape &shape, const schedule::Pla
   size_t last = chunks.layers.size() - 1;
   for (size_t stage = 0; stage < memory.size(); ++stage) {
     double bytes = memory[stage].total();
-    // The first forwards of a rank run its chunks one after the other, each for the microbatches of a group.
-    int64_t left =
-        schedule::expectedPeakInFlight(plan.schedule(), plan.pp, plan.chunks, groups, static_cast<int64_t>(stage));
+    // The first forwards of a rank run its chunks one after the other, each for the microbatches of a group. With zb-h1
+    // the rank's number of microbatches wait for their weight part by the time of the peak.
+    auto rank = static_cast<int64_t>(stage);
+    int64_t left = schedule::expectedPeakInFlight(plan.schedule(), plan.pp, plan.chunks, groups, rank);
+    if (plan.schedule() == schedule::ScheduleKind::ZeroBubbleH1) {
+      left = std::min(groups.front(), plan.pp - rank);
+      if (groups.front() >= plan.pp)
+        bytes +=
+            static_cast<double>(rank) * sizes.chunkStash(chunks.layers[stage], stage == 0, stage == last).forWeights();
+    }
     for (size_t group = 0; group < groups.size() && left > 0; ++group)
       for (size_t c = stage; c <= last && left > 0; c += memory.size()) {
         int64_t forwards = std::min(left, groups[group]);
         left -= forwards;
-        bytes += static_cast<double>(forwards) *
-                 (sizes.chunkStash(chunks.layers[c], c == 0, c == last) + (c == last ? sizes.logits() : 0));
+        bytes += static_cast<double>(forwards) * sizes.chunkStash(chunks.layers[c], c == 0, c == last).forBackward();
       }
     most = std::max(most, bytes);
   }

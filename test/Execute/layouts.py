@@ -247,7 +247,8 @@ def main():
         values[name] = kept
     if arguments.array == "random":
         rng = random.Random(arguments.seed)
-        layouts = [complete(rng, {}, values) for _ in range(arguments.count or 500)]
+        drawn = (complete(rng, {}, values) for _ in range(100 * (arguments.count or 500)))
+        layouts = list(itertools.islice(filter(None, drawn), arguments.count or 500))
     else:
         layouts = covering_array(2 if arguments.array == "pairwise" else 3, values, arguments.seed)[:arguments.count]
     first, step = map(int, arguments.shard.split("/"))

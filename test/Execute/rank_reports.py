@@ -7,7 +7,7 @@ The model is a Llama of 4 layers from a config.json. The closed forms are those 
 - tensor parallelism: Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters (arXiv 2104.04473), section 3.2:
   8 b s h (t-1)/t elements per layer and microbatch; Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models
   (arXiv 2205.05198): the same bytes as gathers and reduce-scatters, and two gathers more where the backward gathers its input again:
-  10 b s h (t-1)/t, which is what drover does (docs/communication.md),
+  10 b s h (t-1)/t, which is what drover does (docs/communication.md), also where a backward is split (zb-h1),
 - context parallelism: gathers of K and V in both directions and a reduce-scatter of their gradients, 6 b s n_kv d_h/t (c-1)/c
   (Llama 3, arXiv 2407.21783, section 3.3.2),
 - sharded data parallelism: Rajbhandari et al., ZeRO (arXiv 1910.02054), section 7; one gather in the compute dtype and one reduction in
@@ -30,7 +30,7 @@ VOCABULARY, WIDTH, HIDDEN, HEADS, KV_HEADS, LAYERS, SEQUENCE = 256, 64, 96, 4, 2
 SIZES = {"f32": 4, "bf16": 2, "f64": 8, "i64": 8}
 NAMES = {"kv_heads": KV_HEADS, "tied": False}
 PLAN = {"tp": 1, "cp": 1, "pp": 1, "dp": 1, "chunks": 1, "zero": 2, "reduce-every": "step", "recompute": "none", "compute-dtype": "f32",
-        "microbatch": 1, "tp-overlap": "none"}
+        "microbatch": 1, "tp-overlap": "none", "schedule": None}
 
 
 class Layout:
@@ -46,7 +46,7 @@ class Layout:
         self.ranks, self.fsdp = self.tp * self.cp * self.pp * self.dp, self.cp * self.dp
 
     def options(self):
-        return [f"--{name}={value}" for name, value in self.plan.items()] + [
+        return [f"--{name}={value}" for name, value in self.plan.items() if value is not None] + [
             f"--global-batch={self.microbatches * self.dp * self.microbatch}", f"--seq-len={SEQUENCE}", "--task=train"]
 
     def __str__(self):
@@ -74,6 +74,9 @@ LAYOUTS = [
     Layout(4, tp=2, cp=2, pp=2, dp=2, compute_dtype="bf16"), Layout(2, tp=4, tp_overlap="ring"),
     Layout(2, tp=2, cp=2, tp_overlap="ring", recompute="full"),
     Layout(4, tp=4, pp=2, dp=2, tp_overlap="ring", compute_dtype="bf16", recompute="selective"),
+    Layout(4, tp=4, schedule="zb-h1"), Layout(5, tp=2, pp=4, schedule="zb-h1"), Layout(4, tp=2, pp=2, dp=2, zero=3, schedule="zb-h1"),
+    Layout(4, tp=2, cp=2, pp=2, recompute="full", schedule="zb-h1", compute_dtype="bf16"),
+    Layout(4, tp=4, pp=2, schedule="zb-h1", tp_overlap="ring"),
 ]
 
 

@@ -192,6 +192,21 @@ def TfmPartition : Pass<"tfm-partition", "mlir::ModuleOp"> {
   let dependentDialects = ["::drover::tfm::TfmDialect", "::mlir::arith::ArithDialect", "::mlir::shard::ShardDialect"];
 }
 
+def TfmShareGathers : Pass<"tfm-share-gathers", "mlir::ModuleOp"> {
+  let summary = "what both parts of a split backward gather is gathered once";
+  let description = [{
+    A weight part that gathers a value which its input part has gathered reads that result instead: it becomes
+    one of what is handed over, in place of the rank's own part where nobody else needs this.
+    Expects: the result of tfm-partition, after tfm-simplify-collectives.
+    Guarantees: what `tfm-verify-distributions` and `tfm-verify-microbatch` accept; as many gathers as a whole
+    backward has.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::shard::ShardDialect"];
+  let statistics = [
+    Statistic<"numShared", "shared-gathers", "gathers of weight parts that input parts have done">
+  ];
+}
+
 def TfmSimplifyCollectives : Pass<"tfm-simplify-collectives", "mlir::func::FuncOp"> {
   let summary = "remove collectives that undo or repeat others";
   let description = [{
