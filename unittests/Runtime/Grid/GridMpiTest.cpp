@@ -79,4 +79,20 @@ TEST_F(GridMpiTest, AWorldOfAnotherSizeIsRefused) {
       << errors;
 }
 
+TEST_F(GridMpiTest, AnotherExecutableIsReportedAtTheStart) {
+  std::string other = folder.path("other");
+  std::filesystem::copy_file(DROVER_GRID_TRAIN, other);
+  std::ofstream(other, std::ios::app) << "one byte more";
+  std::string pick =
+      folder.write("pick.sh", concat("executable=$1; shift\n[ \"$OMPI_COMM_WORLD_RANK$PMI_RANK\" = 1 ] && "
+                                     "executable=",
+                                     other, "\nexec \"$executable\" \"$@\"\n"));
+  std::string launcher = concat(underMpirun(2), "sh ", pick, " ");
+  EXPECT_FALSE(run(launcher, "1 1 1 2 1 2", "mixed"));
+  EXPECT_NE(errors.find("rank 1 runs another program than rank 0: expected one executable on all ranks"),
+            std::string::npos)
+      << errors;
+  EXPECT_TRUE(run("DROVER_RT_ANY_EXECUTABLE=1 " + launcher, "1 1 1 2 1 2", "allowed")) << errors;
+}
+
 } // namespace
