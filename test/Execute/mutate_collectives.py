@@ -115,7 +115,7 @@ class Runs:
     def __init__(self, drover, folder, ranks):
         self.folder, self.ranks = folder, ranks
         self.runtime = os.path.join(os.path.dirname(os.path.dirname(drover)), "lib/libdrover_rt.a")
-        self.compiler = shutil.which("clang++") or "clang++-22"
+        self.compiler = shutil.which("clang++-22") or "clang++"
 
     def link(self, text, name):
         with open(os.path.join(self.folder, name + ".ll"), "w") as file:
