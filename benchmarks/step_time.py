@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One training step of a Llama-shaped decoder: drover's executable against PyTorch's eager and compiled step, f32 and bf16.
 
-usage: step_time [--threads 2] [--rounds 3] [--steps 8] [--batch 4] [--seq 256] [--dtypes f32,bf16] [--deadline 300]
+usage: step_time [--threads 2] [--rounds 3] [--warmup 3] [--steps 8] [--batch 4] [--seq 256] [--dtypes f32,bf16] [--deadline 300]
                  [--config models/bench-llama.json] [--no-peer] [--no-compile]
 Peers run through shared/peers/torch_step.py (DROVER_SHARED or ../shared). In every round each program runs once, one after
 the other, so that what else the machine does falls on all of them; a figure is the median of the rounds' medians. A peer that
@@ -22,7 +22,6 @@ import tempfile
 import numpy as np
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-WARMUP = 3
 
 
 def run(command, seconds=None):
@@ -65,7 +64,7 @@ class Drover:
 
     def train(self, *options):
         log = os.path.join(self.folder, self.dtype + ".jsonl")
-        subprocess.run([self.exe, f"--data={self.tokens}", f"--steps={WARMUP + self.arguments.steps}", "--lr=1e-4", "--grad-clip=1.0",
+        subprocess.run([self.exe, f"--data={self.tokens}", f"--steps={self.arguments.warmup + self.arguments.steps}", "--lr=1e-4", "--grad-clip=1.0",
                         "--weight-decay=0.1", "--init=random", f"--threads={self.arguments.threads}", f"--log={log}", *options],
                        check=True, stdout=subprocess.DEVNULL)
         with open(log) as file:
@@ -73,13 +72,13 @@ class Drover:
 
     def step(self):
         rows = self.train()
-        median = statistics.median(row["step_time_s"] for row in rows[WARMUP:])
+        median = statistics.median(row["step_time_s"] for row in rows[self.arguments.warmup:])
         return dict(step_s=median, gflops=self.flops() / median / 1e9, peak_mb=rows[-1]["peak_bytes"] / 2**20)
 
     def breakdown(self):
         """Body -> its share of a step, the longest first, and what is outside of bodies."""
         path = os.path.join(self.folder, "trace.json")
-        first, last = WARMUP + 1, WARMUP + self.arguments.steps
+        first, last = self.arguments.warmup + 1, self.arguments.warmup + self.arguments.steps
         self.train(f"--trace={path}", f"--trace-steps={first}-{last}")
         with open(path) as file:
             events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
@@ -100,15 +99,15 @@ class Torch:
         self.deadline, self.fault = arguments.deadline, ""
         self.command = [sys.executable, script, f"--batch={arguments.batch}", f"--seq={arguments.seq}",
                         f"--threads={arguments.threads}", f"--dtype={dtype}"] + (["--compile"] if compiled else [])
-        self.steps = [f"--warmup={WARMUP}", f"--steps={arguments.steps}"]
+        self.steps = [f"--warmup={arguments.warmup}", f"--steps={arguments.steps}"]
         # One step alone says whether there is one; torch.compile's cache is filled besides.
         self.measure("--warmup=0", "--steps=1")
 
     def measure(self, *options):
         out, fault = run(self.command + list(options), self.deadline)
         if out is None:
-            what = "step" if "--warmup=0" in options else f"end of {WARMUP}+ steps"
-            self.fault = f"no {what} in {self.deadline} s" if fault == "late" else fault
+            what = "no step" if "--warmup=0" in options else "no end"
+            self.fault = f"{what} in {self.deadline} s" if fault == "late" else fault
             return None
         line = json.loads(out.strip().splitlines()[-1])
         return dict(step_s=line["step_s"], gflops=line["gflops"], peak_mb=line["peak_rss_mb"])
@@ -117,8 +116,7 @@ class Torch:
         return None if self.fault else self.measure(*self.steps)
 
 
-def compare(arguments, dtype, folder):
-    script = os.path.join(os.environ.get("DROVER_SHARED", os.path.join(TOP, "../shared")), "peers/torch_step.py")
+def compare(arguments, dtype, script, folder):
     drover = Drover(arguments, dtype, folder)
     peers = [] if arguments.no_peer else [Torch(arguments, dtype, False, script)]
     if peers and not arguments.no_compile:
@@ -143,18 +141,21 @@ def compare(arguments, dtype, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in dict(threads=2, rounds=3, steps=8, batch=4, seq=256, deadline=300).items():
+    for name, default in dict(threads=2, rounds=3, warmup=3, steps=8, batch=4, seq=256, deadline=300).items():
         parser.add_argument("--" + name, type=int, default=default)
     parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--config", default="models/bench-llama.json")
     parser.add_argument("--no-peer", action="store_true")
     parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile")
     arguments = parser.parse_args()
+    script = os.path.join(os.environ.get("DROVER_SHARED", os.path.join(TOP, "../shared")), "peers/torch_step.py")
+    if not arguments.no_peer and not os.path.exists(script):
+        parser.error(f"{script} is missing: set DROVER_SHARED, or leave the peers out by --no-peer")
     busy = lambda: f"{os.getloadavg()[0]:.1f}"
     print(f"{os.cpu_count()} cores, load average {busy()} at the start\n")
     with tempfile.TemporaryDirectory() as folder:
         print("| program | step s | GFLOP/s | peak MB | ratio |\n| --- | --- | --- | --- | --- |", flush=True)
-        programs = [compare(arguments, dtype, folder) for dtype in arguments.dtypes.split(",")]
+        programs = [compare(arguments, dtype, script, folder) for dtype in arguments.dtypes.split(",")]
         for drover in programs:
             shares = drover.breakdown()
             listed = ", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.most_common(7))

@@ -37,7 +37,7 @@ static std::optional<View> asRows(const View &view) {
   return rows;
 }
 
-std::optional<MatmulViews> lower::matmulViews(Operation *op, View lhs, View rhs, View result) {
+std::optional<MatmulViews> lower::matmulViews(Operation *op, const View &lhs, const View &rhs, const View &result) {
   MatmulViews views;
   if (auto matmul = dyn_cast<tfm::MatmulOp>(op)) {
     views = {lhs, rhs, result, matmul.getTransposeLhs(), matmul.getTransposeRhs()};
@@ -199,7 +199,8 @@ LogicalResult lower::verifyLibraryCall(Operation *op) {
   return success();
 }
 
-void lower::emitLibraryCall(BodyEmitter &emitter, const Views &views, Operation *op, View target, rt::Store store) {
+void lower::emitLibraryCall(BodyEmitter &emitter, const Views &views, Operation *op, const View &target,
+                            rt::Store store) {
   if (isMatmul(op))
     return emitMatmul(emitter, *matmulViews(op, views.of(op->getOperand(0)), views.of(op->getOperand(1)), target),
                       store);

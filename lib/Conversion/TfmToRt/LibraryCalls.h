@@ -19,7 +19,7 @@ struct MatmulViews {
   View lhs, rhs, result;
   bool transposeLhs = false, transposeRhs = false;
 };
-std::optional<MatmulViews> matmulViews(mlir::Operation *op, View lhs, View rhs, View result);
+std::optional<MatmulViews> matmulViews(mlir::Operation *op, const View &lhs, const View &rhs, const View &result);
 
 /// [B, S, C] as the runtime's attention reads it: one stride between rows. None where it is something else.
 std::optional<View> attentionRows(View view);
@@ -31,7 +31,8 @@ bool operandFits(mlir::Operation *op, unsigned index, const View &view);
 mlir::Value matrixOperand(BodyEmitter &emitter, const View &view, bool &transposed, int64_t batch);
 
 int64_t libraryScratchBytes(mlir::Operation *op);
-void emitLibraryCall(BodyEmitter &emitter, const Views &views, mlir::Operation *op, View target, rt::Store store);
+void emitLibraryCall(BodyEmitter &emitter, const Views &views, mlir::Operation *op, const View &target,
+                     rt::Store store);
 
 } // namespace drover::lower
 
