@@ -66,7 +66,7 @@ class Drover:
         log = os.path.join(self.folder, self.dtype + ".jsonl")
         subprocess.run([self.exe, f"--data={self.tokens}", f"--steps={self.arguments.warmup + self.arguments.steps}", "--lr=1e-4", "--grad-clip=1.0",
                         "--weight-decay=0.1", "--init=random", f"--threads={self.arguments.threads}", f"--log={log}", *options],
-                       check=True, stdout=subprocess.DEVNULL)
+                       check=True, cwd=self.folder, stdout=subprocess.DEVNULL)
         with open(log) as file:
             return [row for row in map(json.loads, file) if "loss" in row]
 
