@@ -233,7 +233,7 @@ def main():
     parser.add_argument("--launcher", default="", help="put before the executable, {ranks} for their number")
     parser.add_argument("--shard", default="0/1", help="K/N: every N-th layout, from K")
     parser.add_argument("--bf16", action="store_true")
-    parser.add_argument("--table", help="write the results as Markdown; of more than 150 layouts a summary by value")
+    parser.add_argument("--table", help="write the results as Markdown; of more than 150 layouts, or 50 random ones, a summary by value")
     parser.add_argument("--results", help="append results here; skip what agreed in an earlier run")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
@@ -273,9 +273,10 @@ def main():
     if arguments.table:
         command = f"--array={arguments.array} --seed={arguments.seed} --steps={arguments.steps} --fix={arguments.fix!r}"
         command += (f" --count={arguments.count}" if arguments.count else "") + (" --bf16" if arguments.bf16 else "")
+        command += f" --launcher={arguments.launcher!r}" if arguments.launcher else ""
         with open(arguments.table, "w") as file:
             file.write(f"`test/Execute/layouts.py {command}`: {len(results) - failed} of {len(results)} agree with one rank.\n\n")
-            (write_summary if len(results) > 150 else write_table)(file, results)
+            (write_summary if len(results) > (50 if arguments.array == "random" else 150) else write_table)(file, results)
     sys.exit(bool(failed))
 
 
