@@ -136,6 +136,9 @@ LogicalResult lower::verifyShardOp(Operation *op) {
     return op->emitOpError("expects tfm.two_chunk on one axis and an even part of a dimension");
   if (!communicates)
     return success();
+  if (llvm::any_of(*axes, [](const auto &axis) { return axis.first == rt::Axis::Dp; }))
+    return op->emitOpError("is over dp: the model reads a sum over the batch, or a weight through arithmetic whose "
+                           "gradient does, and bodies do not communicate over dp; accepted with dp 1");
   if (!communicatorOf(*axes)) {
     std::string names =
         llvm::join(llvm::map_range(*axes, [](const auto &axis) { return rt::stringifyAxis(axis.first).str(); }), ", ");

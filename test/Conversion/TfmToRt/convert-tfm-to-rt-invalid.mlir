@@ -118,6 +118,17 @@ func.func private @axes_without_a_group(%x: tensor<4x6xf32>) -> tensor<4x6xf32> 
 
 // -----
 
+module attributes {tfm.grid = {tp = 2, cp = 1, dp = 2}} {
+shard.grid @grid(shape = 2x1x2)
+func.func private @over_dp(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {tfm.body = "forward"} {
+  // expected-error @below {{is over dp: the model reads a sum over the batch, or a weight through arithmetic whose gradient does, and bodies do not communicate over dp; accepted with dp 1}}
+  %0 = shard.all_reduce %x on @grid grid_axes = [2] {tfm.reduction = 0 : i64} : tensor<4x6xf32> -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+}
+
+// -----
+
 module attributes {tfm.grid = {tp = 2, cp = 1}} {
 shard.grid @grid(shape = 2x1)
 func.func private @one_rank(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {tfm.body = "forward"} {

@@ -89,7 +89,7 @@ static LogicalResult verifyFunction(func::FuncOp function, SymbolTable &symbols,
 }
 
 /// A parameter is nowhere partial; its accumulator is cut as it is, and says what is reduced once a step.
-static LogicalResult verifyMicrobatch(func::FuncOp microbatch) {
+static LogicalResult verifyMicrobatch(func::FuncOp microbatch, const Grid &grid) {
   llvm::StringMap<Distribution> parameters;
   for (auto [index, type] : llvm::enumerate(microbatch.getArgumentTypes())) {
     Distribution distribution = Distribution::of(type);
@@ -112,6 +112,11 @@ static LogicalResult verifyMicrobatch(func::FuncOp microbatch) {
       return microbatch.emitError("has the accumulator of '")
              << name << "' on " << distribution.str() << ", which is cut otherwise than the parameter on "
              << parameters.lookup(name).str();
+    // What is reduced once a step is summed over these, whoever holds it.
+    for (Axis axis : {Axis::Cp, Axis::Dp})
+      if (grid.size(axis) > 1 && distribution[axis] != AxisState::partial(Reduction::Sum, ReductionType::F32))
+        return microbatch.emitError("has the accumulator of '")
+               << name << "' on " << distribution.str() << ", expected P sum f32 over " << drover::tfm::name(axis);
   }
   for (auto [index, type] : llvm::enumerate(microbatch.getResultTypes())) {
     Distribution distribution = Distribution::of(type);
@@ -137,7 +142,7 @@ LogicalResult verifyDistributions(ModuleOp module) {
       continue;
     if (failed(verifyFunction(function, symbols, grid, reductions)))
       return failure();
-    if (function->hasAttr(TfmDialect::kMicrobatchAttr) && failed(verifyMicrobatch(function)))
+    if (function->hasAttr(TfmDialect::kMicrobatchAttr) && failed(verifyMicrobatch(function, grid)))
       return failure();
   }
   return success();

@@ -289,3 +289,14 @@ func.func @ring_adds_unlike_sums(%x: tensor<1x4x2xf32, #tfm.dist<tp = S2>>, %w: 
   return %y : tensor<1x2x4xf32, #tfm.dist<tp = S1>>
 }
 }
+
+// -----
+
+// What is whole on each rank of cp would be counted once a rank by the reduction of the step.
+module attributes {tfm.grid = {tp = 1 : i64, cp = 2 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{has the accumulator of 'w' on R, expected P sum f32 over cp}}
+func.func @microbatch(%w: tensor<4xf32> {tfm.parameter = "w"}, %a: tensor<4xf32> {tfm.accumulator = "w"})
+    -> (tensor<4xf32> {tfm.accumulator = "w"}) attributes {tfm.microbatch} {
+  return %a : tensor<4xf32>
+}
+}

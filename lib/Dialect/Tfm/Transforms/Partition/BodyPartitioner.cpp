@@ -291,6 +291,57 @@ Value BodyPartitioner::maskPadding(Location loc, Value value) {
   return value;
 }
 
+/// What is whole on each rank of an axis, as a sum over it in f32: the first rank's value and zeros. One times it,
+/// where that one is such a sum: products pass on what is partial.
+Value BodyPartitioner::onFirstRank(Location loc, Value value, Axis axis) {
+  value = castTo(builder, loc, value, builder.getF32Type());
+  auto type = cast<RankedTensorType>(value.getType());
+  Distribution part, sum;
+  part[axis] = AxisState::sharded(0);
+  sum[axis] = AxisState::partial(Reduction::Sum, ReductionType::F32);
+  Value index = globalIndex(part, 0, /*size=*/1);
+  auto indexType = cast<RankedTensorType>(index.getType());
+  RankedTensorType partType = part.encode(RankedTensorType::get({1}, builder.getF32Type()));
+  auto splat = [&](RankedTensorType type, Attribute value) -> Value {
+    return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, value));
+  };
+  Value isFirst = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, index,
+                                        splat(indexType, builder.getI64IntegerAttr(0)));
+  Value one = arith::SelectOp::create(builder, loc, isFirst, splat(partType, builder.getF32FloatAttr(1)),
+                                      splat(partType, builder.getF32FloatAttr(0)));
+  one = ReduceOp::create(builder, loc, sum.encode(RankedTensorType::get({1}, builder.getF32Type())), one,
+                         ReduceKind::Sum, /*axes=*/ArrayRef<int64_t>{0}, /*keep=*/true);
+
+  // [.., n, 1] times [.., 1, 1]: all dimensions but the last are a batch of products.
+  Distribution own = Distribution::of(type), batch;
+  SmallVector<int64_t> columns(type.getShape());
+  if (columns.empty())
+    columns.push_back(1);
+  SmallVector<int64_t> ones(columns.size() + 1, 1), batches = ones;
+  for (unsigned dim = 0; dim + 1 < columns.size(); ++dim) {
+    batches[dim] = columns[dim];
+    for (Axis cut : own.axesOf(dim))
+      batch[cut] = own[cut];
+    if (SegmentsAttr layout = own.layoutOf(dim))
+      batch.setLayout(dim, layout);
+  }
+  columns.push_back(1);
+  auto reshape = [&](const Distribution &distribution, ArrayRef<int64_t> shape, Value from) -> Value {
+    return ReshapeOp::create(builder, loc, distribution.encode(RankedTensorType::get(shape, builder.getF32Type())),
+                             from, /*shape=*/AffineMapAttr());
+  };
+  one = reshape(sum, ones, one);
+  batch[axis] = sum[axis];
+  if (batches != ones)
+    one = BroadcastOp::create(builder, loc, batch.encode(RankedTensorType::get(batches, builder.getF32Type())), one,
+                              /*shape=*/AffineMapAttr());
+  value = reshape(own, columns, value);
+  own[axis] = sum[axis];
+  value = MatmulOp::create(builder, loc, own.encode(cast<RankedTensorType>(value.getType())), value, one,
+                           /*transpose_lhs=*/false, /*transpose_rhs=*/false);
+  return reshape(own, type.getShape(), value);
+}
+
 /// True where a zero in the padding of an op's operands may not be one in its result.
 static bool spoilsPadding(Operation *op, const FactorSignature &signature, RankedTensorType type,
                           llvm::function_ref<bool(Value)> isRemade) {
@@ -366,9 +417,20 @@ LogicalResult BodyPartitioner::partitionAccumulate(AccumulateOp op) {
       if (target[axis] == AxisState())
         target[axis] = value[axis];
   }
+  // Once a step every gradient is summed over cp and dp: one that is whole there would count once a rank.
+  Axes whole;
+  for (Axis axis : {Axis::Cp, Axis::Dp})
+    if (grid.size(axis) > 1 && !distributionOf(op.getValue())[axis].isPartial()) {
+      whole.push_back(axis);
+      target[axis] = AxisState();
+    }
   FailureOr<Value> value = resolve(op, op.getValue(), target);
   if (failed(value))
     return failure();
+  for (Axis axis : whole) {
+    *value = onFirstRank(op.getLoc(), *value, axis);
+    target[axis] = Distribution::of(*value)[axis];
+  }
   accumulator.isDecided = true;
   accumulator.distribution = target;
   Value own = locals.lookup(argument);

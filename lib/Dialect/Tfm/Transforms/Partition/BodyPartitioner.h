@@ -89,6 +89,7 @@ private:
   mlir::LogicalResult finishResult(mlir::Operation *op, const FactorSignature &signature, mlir::Value global,
                                    mlir::Value local);
   mlir::Value maskPadding(mlir::Location loc, mlir::Value value);
+  mlir::Value onFirstRank(mlir::Location loc, mlir::Value value, Axis axis);
   mlir::FailureOr<mlir::Value> resolve(mlir::Operation *user, mlir::Value global, const Distribution &target);
   mlir::FailureOr<mlir::Value> materialize(mlir::Operation *user, mlir::Value global, const Distribution &target);
   mlir::Value materializeIota(IotaOp op, const Distribution &target);
