@@ -38,6 +38,13 @@ std::string cluster::str(const AxisOrder &order) {
   return text;
 }
 
+std::array<std::string, kNumAxes> cluster::namesOf(const AxisOrder &order) {
+  std::array<std::string, kNumAxes> names;
+  for (size_t i = 0; i < kNumAxes; ++i)
+    names[i] = kAxisNames[static_cast<size_t>(order[i])].lower;
+  return names;
+}
+
 schedule::Result<AxisOrder> cluster::parseOrder(const std::string &text) {
   AxisOrder order;
   AxisSet seen;

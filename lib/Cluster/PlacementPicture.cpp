@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Cluster/PlacementPicture.h"
+#include "drover/Cluster/Markup.h"
 #include "drover/Cluster/PlacementReport.h"
 #include "drover/Cluster/Quantity.h"
 #include <algorithm>
@@ -23,30 +24,6 @@ constexpr const char *kColors[kNumAxes] = {"#0072b2", "#e69f00", "#009e73", "#cc
 constexpr const char *kUsed = "#eef2f6", *kFree = "#ffffff", *kLine = "#b8c0c8", *kText = "#24292f",
                      *kBlock = "#24292f";
 
-std::string escape(const std::string &text) {
-  std::string result;
-  for (char c : text) {
-    switch (c) {
-    case '&':
-      result += "&amp;";
-      break;
-    case '<':
-      result += "&lt;";
-      break;
-    case '>':
-      result += "&gt;";
-      break;
-    case '"':
-      result += "&quot;";
-      break;
-    default:
-      // XML has no other control characters.
-      result += static_cast<unsigned char>(c) < ' ' && c != '\t' ? ' ' : c;
-    }
-  }
-  return result;
-}
-
 std::string number(double value) { return printQuantity(std::round(value * 10) / 10, Quantity::Number); }
 
 /// Elements in the order of drawing, and how far down they reach.
@@ -57,7 +34,7 @@ public:
     elements += "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(width) + "\" height=\"" +
                 number(height) + "\" rx=\"2\" fill=\"" + fill + "\" stroke=\"" + stroke + "\" stroke-width=\"" +
                 number(strokeWidth) + "\"" +
-                (tooltip.empty() ? "/>\n" : "><title>" + escape(tooltip) + "</title></rect>\n");
+                (tooltip.empty() ? "/>\n" : "><title>" + escapeMarkup(tooltip) + "</title></rect>\n");
     bottom = std::max(bottom, y + height);
   }
   void circle(double x, double y, double radius, const std::string &fill) {
@@ -66,7 +43,7 @@ public:
   }
   void text(double x, double y, const std::string &text, bool bold = false) {
     elements += "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" fill=\"" + std::string(kText) + "\"" +
-                (bold ? " font-weight=\"bold\"" : "") + ">" + escape(text) + "</text>\n";
+                (bold ? " font-weight=\"bold\"" : "") + ">" + escapeMarkup(text) + "</text>\n";
     bottom = std::max(bottom, y);
   }
   /// From the drawn unit of one panel to the panel that shows its inside.
@@ -79,7 +56,7 @@ public:
     std::string height = number(bottom + kMargin);
     return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + number(kWidth) + " " + height + "\" width=\"" +
            number(kWidth) + "\" height=\"" + height + "\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n" +
-           "<title>" + escape(title) + "</title>\n" + elements + "</svg>\n";
+           "<title>" + escapeMarkup(title) + "</title>\n" + elements + "</svg>\n";
   }
   double getBottom() const { return bottom; }
 

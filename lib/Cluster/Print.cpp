@@ -98,7 +98,8 @@ std::string cluster::printCluster(const Cluster &cluster, const std::string &com
     printLevel(os, level);
   if (cluster.storage)
     os << "storage:\n  sustained_write: " << printQuantity(cluster.storage->sustainedWrite, Quantity::BytesPerSecond)
-       << "\n  peak_write: " << printQuantity(cluster.storage->peakWrite, Quantity::BytesPerSecond) << "\n";
+       << "\n  peak_write: " << printQuantity(cluster.storage->peakWrite, Quantity::BytesPerSecond)
+       << "\n  host_copy: " << printQuantity(cluster.storage->hostCopy, Quantity::BytesPerSecond) << "\n";
   if (cluster.failures)
     printFailures(os, *cluster.failures);
   return os.str();

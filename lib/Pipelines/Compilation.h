@@ -21,7 +21,11 @@ public:
   /// Runs the phases up to `lower` without writing anything; faults of the step program are kept.
   mlir::FailureOr<CheckedProgram> check();
 
+  /// Runs the phases up to `specialize` and reads what the planner asks.
+  mlir::FailureOr<PlannedModel> readForPlan();
+
 private:
+  mlir::LogicalResult runUpTo(llvm::StringRef last);
   // Phases of the model, Compile.cpp.
   mlir::LogicalResult importPhase();
   mlir::LogicalResult bindInputs();

@@ -5,6 +5,7 @@
 #include "drover/Pipelines/Compile.h"
 #include "Compilation.h"
 #include "Sizes.h"
+#include "drover/Conversion/TfmToCost/TfmToCost.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
 #include "drover/Schedule/BuildStepProgram.h"
 #include "drover/Schedule/Check.h"
@@ -117,17 +118,35 @@ LogicalResult Compilation::runPhase(size_t index) {
   return phase.name == options.printAfter ? printState(phase.name, log) : success();
 }
 
-FailureOr<CheckedProgram> Compilation::check() {
-  keepsFaults = true;
+LogicalResult Compilation::runUpTo(StringRef last) {
   for (size_t i = 0; i < std::size(kPhases); ++i) {
     if (kPhases[i].trainOnly && !options.train)
       continue;
     if (failed(runPhase(i)))
       return failure();
-    if (kPhases[i].name == "lower")
+    if (kPhases[i].name == last)
       break;
   }
+  return success();
+}
+
+FailureOr<CheckedProgram> Compilation::check() {
+  keepsFaults = true;
+  if (failed(runUpTo("lower")))
+    return failure();
   return CheckedProgram{std::move(step), std::move(faults)};
+}
+
+FailureOr<PlannedModel> Compilation::readForPlan() {
+  if (failed(runUpTo("specialize")))
+    return failure();
+  FailureOr<cost::ModelShape> shape = readModelShape(*module);
+  if (failed(shape))
+    return failure();
+  PlannedModel model{*shape, plan.sequenceLength, std::nullopt};
+  if (facts.batch.size >= 0)
+    model.microbatch = facts.batch.size;
+  return model;
 }
 
 LogicalResult Compilation::printState(StringRef phase, raw_ostream &os) {
@@ -362,6 +381,10 @@ LogicalResult Compilation::schedule() {
 
 FailureOr<CheckedProgram> checkModel(MLIRContext &context, const CompileOptions &options, raw_ostream &log) {
   return Compilation(context, options, log).check();
+}
+
+FailureOr<PlannedModel> readPlannedModel(MLIRContext &context, const CompileOptions &options, raw_ostream &log) {
+  return Compilation(context, options, log).readForPlan();
 }
 
 LogicalResult compileModel(MLIRContext &context, const CompileOptions &options, raw_ostream &log) {

@@ -3,25 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "PlaceAxes.h"
-#include <cmath>
+#include "Text.h"
 
 using namespace drover;
 using namespace drover::planner;
 using schedule::Plan;
 
 namespace {
-
-std::string gib(double bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%.1f GiB", bytes / (1024.0 * 1024 * 1024));
-  return text;
-}
-
-std::string describe(const Plan &plan) {
-  return "tp " + std::to_string(plan.tp) + ", cp " + std::to_string(plan.cp) + ", pp " + std::to_string(plan.pp) +
-         ", dp " + std::to_string(plan.dp) + ", chunks " + std::to_string(plan.chunks) + ", microbatch " +
-         std::to_string(plan.microbatch) + ", recompute " + plan.recompute + ", zero " + std::to_string(plan.zero);
-}
 
 /// A choice that can be let go.
 struct Relaxation {
@@ -42,7 +30,7 @@ std::optional<Plan> solveFreed(Problem problem) {
   problem.top = 1;
   if (checkProblem(problem))
     return std::nullopt;
-  schedule::Result<Solution> solution = solve(problem);
+  schedule::Result<Solution> solution = solveOnly(problem);
   if (!solution || solution->plans.empty() || !solution->plans.front().fits)
     return std::nullopt;
   return solution->plans.front().layout.plan;

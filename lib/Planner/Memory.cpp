@@ -131,18 +131,18 @@ double TensorSizes::layerWorkspace() const {
     return keptStash(true) + (shape.gated ? ffn() : 2 * ffn()) + (spread ? 3 : 2) * all + keys -
            (isSplit() ? ffn() + queries() : 0);
   double halves = element == 4 ? 2 * all : 3 * all; // f32 needs no copy to round from
-  if (isSplit())
-    return std::max(ffn() + all + keys, halves + own);
+  if (isSplit())                                    // a ring never holds the gathered input
+    return std::max(ffn() + all + keys, plan.tpOverlap == "ring" ? halves - all : halves + own);
   double activation = 3 * ffn() + (spread ? all : 0) + keys;
   double column = shape.gated ? 2 * ffn() + halves + own : 0;
   double attention = 3 * queries() + 1.5 * keysAndValues() + 2 * all + 3 * keys;
   return std::max({activation, column, attention});
 }
 
-/// Gradients of the logits, the gathered input and its gradient.
+/// Gradients of the logits, unless they are handed over, the gathered input and its gradient.
 double TensorSizes::headWorkspace() const {
   double own = plan.tp > 1 ? residual() : 0;
-  double gradients = rows * widths.vocabulary * element + 2 * wideResidual() + 2 * own;
+  double gradients = (isSplit() ? 0 : rows * widths.vocabulary * element) + 2 * wideResidual() + 2 * own;
   return gradients + (full() ? rows * widths.vocabulary * 4 - wideResidual() - 2 * own : 0);
 }
 

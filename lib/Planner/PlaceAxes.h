@@ -17,6 +17,9 @@ cluster::AxisOrder placeAxes(const Problem &problem, const schedule::Plan &plan,
 Infeasibility explainInfeasible(const Problem &problem, const Space &space, const schedule::Plan *nearest,
                                 double overflowBytes);
 
+/// `solve` without the reasons where nothing fits, which solve problems of their own.
+schedule::Result<Solution> solveOnly(const Problem &problem);
+
 } // namespace drover::planner
 
 #endif // DROVER_LIB_PLANNER_PLACEAXES_H

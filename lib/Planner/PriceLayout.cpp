@@ -260,7 +260,7 @@ void LayoutPricer::priceExchange(LayoutCosts &costs) const {
   costs.dpSerial = *std::max_element(serial.begin(), serial.end());
 }
 
-/// AdamW in f32: master, both moments and the gradient read, the first three and the parameter written, the gradient
+/// In f32: master, AdamW's two moments and the gradient read, the first three and the parameter written, the gradient
 /// read once more for its norm.
 void LayoutPricer::priceOptimizer(LayoutCosts &costs) const {
   int64_t shards = plan.zero == 0 ? 1 : software.shardRanks > 0 ? software.shardRanks : plan.cp * plan.dp;
@@ -268,7 +268,8 @@ void LayoutPricer::priceOptimizer(LayoutCosts &costs) const {
   for (size_t chunk = 0; chunk < costs.chunks.size(); ++chunk)
     elements[chunk % static_cast<size_t>(plan.pp)] += static_cast<double>(costs.shape.elements[chunk]);
   double most = *std::max_element(elements.begin(), elements.end()) / static_cast<double>(shards);
-  costs.optimizer = memorySeconds(device, most * (12 + 12 + 2 + 2 * static_cast<double>(software.gradientBytes)));
+  double state = plan.optimizer == "adamw" ? 12 : 4;
+  costs.optimizer = memorySeconds(device, most * (2 * state + 2 + 2 * static_cast<double>(software.gradientBytes)));
 }
 
 LayoutCosts LayoutPricer::price(int64_t microbatches) {
@@ -306,6 +307,20 @@ std::vector<int64_t> planner::layersOfChunks(const ModelShape &shape, const sche
   return layers;
 }
 
+Sizes planner::sizesOf(const schedule::Plan &plan, const Software &software) {
+  Sizes sizes;
+  sizes.tp = plan.tp, sizes.cp = plan.cp, sizes.microbatch = plan.microbatch, sizes.sequence = plan.sequenceLength;
+  sizes.dtype = plan.computeType == "f32" ? schedule::DType::F32 : schedule::DType::BF16;
+  sizes.recompute = software.recompute ? *software.recompute : recomputeOf(plan.recompute);
+  sizes.tpOverlap = software.tpOverlap ? *software.tpOverlap : overlapOf(plan.tpOverlap);
+  sizes.sequenceParallel = software.sequenceParallel;
+  sizes.fp8 = software.fp8;
+  sizes.fusedElementwise = software.fusedElementwise;
+  sizes.gradientBytes = software.gradientBytes;
+  sizes.documentLength = software.documentLength;
+  return sizes;
+}
+
 Result<LayoutCosts> planner::priceLayout(const ModelShape &shape, const cluster::Cluster &cluster, const Layout &layout,
                                          const Software &software, cluster::SpanCache *spans) {
   if (std::optional<Error> error = checkShape(shape))
@@ -333,16 +348,7 @@ Result<LayoutCosts> planner::priceLayout(const ModelShape &shape, const cluster:
   if (!(cluster.device.peakOf(precision) > 0))
     return Error{"the device '" + cluster.device.name + "' lists no peak for " + cluster::nameOf(precision)};
 
-  Sizes sizes;
-  sizes.tp = plan.tp, sizes.cp = plan.cp, sizes.microbatch = plan.microbatch, sizes.sequence = plan.sequenceLength;
-  sizes.dtype = precision == Precision::F32 ? schedule::DType::F32 : schedule::DType::BF16;
-  sizes.recompute = software.recompute ? *software.recompute : recomputeOf(plan.recompute);
-  sizes.tpOverlap = software.tpOverlap ? *software.tpOverlap : overlapOf(plan.tpOverlap);
-  sizes.sequenceParallel = software.sequenceParallel;
-  sizes.fp8 = software.fp8;
-  sizes.fusedElementwise = software.fusedElementwise;
+  Sizes sizes = sizesOf(plan, software);
   sizes.unfusedAttention = attention->kernel == "unfused";
-  sizes.gradientBytes = software.gradientBytes;
-  sizes.documentLength = software.documentLength;
   return LayoutPricer(shape, cluster, layout, software, grid, sizes, precision, *attention, spans).price(*microbatches);
 }

@@ -44,12 +44,16 @@ const NameField kNames[] = {{"recompute", &Choices::recompute, {"none", "selecti
 struct RestField {
   const char *key;
   std::string schedule::Plan::*text;
+  std::vector<std::string> accepted;
+  bool isList = false;
 };
-constexpr RestField kRest[] = {
-    {"rebuild", &schedule::Plan::rebuild},           {"reduce_every", &schedule::Plan::reduceEvery},
-    {"compute_dtype", &schedule::Plan::computeType}, {"mask", &schedule::Plan::mask},
-    {"optimizer", &schedule::Plan::optimizer},       {"freeze", &schedule::Plan::freeze},
-    {"attention", &schedule::Plan::attention}};
+const RestField kRest[] = {
+    {"rebuild", &schedule::Plan::rebuild, {"auto", "none", "norms", "act", "rope", "casts"}, true},
+    {"reduce_every", &schedule::Plan::reduceEvery, {"step", "run"}},
+    {"compute_dtype", &schedule::Plan::computeType, {"f32", "bf16"}},
+    {"mask", &schedule::Plan::mask, {"model", "documents"}},
+    {"optimizer", &schedule::Plan::optimizer, {"adamw", "sgd"}},
+    {"attention", &schedule::Plan::attention, {"generated", "cudnn", "auto"}}};
 struct ModelField {
   const char *key;
   int64_t cost::ModelShape::*number;
@@ -84,6 +88,9 @@ std::vector<std::string> splitAt(const std::string &text, char separator) {
   return parts;
 }
 
+/// Of numbers in one range.
+constexpr int64_t kLongestRange = 4096;
+
 std::optional<int64_t> parseNumber(const std::string &text) {
   if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos)
     return std::nullopt;
@@ -100,7 +107,6 @@ public:
 
 private:
   std::string readModel(const std::string &value);
-  std::string readList(const std::string &key, const std::string &value, std::vector<int64_t> &list);
 
   Problem &problem;
   const std::function<Result<cluster::Cluster>(const std::string &)> &findCluster;
@@ -108,6 +114,73 @@ private:
 
 std::string expectNumber(const std::string &key, const std::string &value) {
   return key + " is '" + value + "': expected a number";
+}
+
+/// Numbers and ranges `a..b`, separated by commas.
+std::string readList(const std::string &key, const std::string &value, std::vector<int64_t> &list) {
+  list.clear();
+  for (const std::string &part : splitAt(value, ',')) {
+    size_t dots = part.find("..");
+    std::optional<int64_t> first = parseNumber(part.substr(0, dots));
+    std::optional<int64_t> last = dots == std::string::npos ? first : parseNumber(part.substr(dots + 2));
+    if (!first || !last || *last < *first || *last - *first >= kLongestRange)
+      return dots == std::string::npos ? expectNumber(key, part)
+                                       : key + " is '" + part + "': expected a range a..b of at most " +
+                                             std::to_string(kLongestRange) + " numbers";
+    for (int64_t number = *first; number <= *last; ++number)
+      list.push_back(number);
+  }
+  return list.empty() ? expectNumber(key, value) : "";
+}
+
+std::string checkNames(const std::string &key, const std::vector<std::string> &names,
+                       const std::vector<std::string> &accepted) {
+  for (const std::string &name : names)
+    if (std::find(accepted.begin(), accepted.end(), name) == accepted.end())
+      return key + " is '" + name + "': expected " + join(accepted);
+  return names.empty() ? key + " is empty: expected " + join(accepted) : "";
+}
+
+/// Reads a choice, or what is not searched; nothing for another key.
+std::optional<std::string> readChoice(Problem &problem, const std::string &key, const std::string &value) {
+  for (const ListField &field : kLists)
+    if (key == field.key)
+      return readList(key, value, problem.choices.*field.list);
+  for (const NameField &field : kNames)
+    if (key == field.key) {
+      problem.choices.*field.list = splitAt(value, ',');
+      return checkNames(key, problem.choices.*field.list, field.accepted);
+    }
+  for (const RestField &field : kRest)
+    if (key == field.key) {
+      problem.rest.*field.text = value;
+      return checkNames(key, field.isList ? splitAt(value, ',') : std::vector<std::string>{value}, field.accepted);
+    }
+  if (key == "layers_per_chunk") {
+    Result<std::vector<int64_t>> layers = schedule::parseLayersPerChunk(value);
+    if (!layers)
+      return layers.error();
+    problem.choices.layersPerChunk = *layers;
+    return "";
+  }
+  if (key == "schedule") {
+    problem.choices.schedules.clear();
+    for (const std::string &part : splitAt(value, ',')) {
+      std::optional<schedule::ScheduleKind> kind = schedule::parseScheduleKind(part);
+      if (!kind)
+        return "schedule is '" + part + "': expected 1f1b, interleaved, bfs or zb-h1";
+      problem.choices.schedules.push_back(*kind);
+    }
+    return "";
+  }
+  if (key == "order") {
+    Result<cluster::AxisOrder> order = cluster::parseOrder(value);
+    if (!order)
+      return order.error();
+    problem.order = *order;
+    return "";
+  }
+  return std::nullopt;
 }
 
 std::string LineReader::readModel(const std::string &value) {
@@ -132,16 +205,6 @@ std::string LineReader::readModel(const std::string &value) {
   return "";
 }
 
-std::string LineReader::readList(const std::string &key, const std::string &value, std::vector<int64_t> &list) {
-  for (const std::string &part : splitAt(value, ',')) {
-    std::optional<int64_t> number = parseNumber(part);
-    if (!number)
-      return expectNumber(key, part);
-    list.push_back(*number);
-  }
-  return "";
-}
-
 std::string LineReader::read(const std::string &key, const std::string &value) {
   if (key == "model")
     return readModel(value);
@@ -160,46 +223,8 @@ std::string LineReader::read(const std::string &key, const std::string &value) {
       problem.*field.number = *number;
       return "";
     }
-  for (const ListField &field : kLists)
-    if (key == field.key)
-      return readList(key, value, problem.choices.*field.list);
-  for (const NameField &field : kNames)
-    if (key == field.key) {
-      for (const std::string &part : splitAt(value, ',')) {
-        if (std::find(field.accepted.begin(), field.accepted.end(), part) == field.accepted.end())
-          return key + " is '" + part + "': expected " + join(field.accepted);
-        (problem.choices.*field.list).push_back(part);
-      }
-      return "";
-    }
-  for (const RestField &field : kRest)
-    if (key == field.key) {
-      problem.rest.*field.text = value;
-      return "";
-    }
-  if (key == "layers_per_chunk") {
-    Result<std::vector<int64_t>> layers = schedule::parseLayersPerChunk(value);
-    if (!layers)
-      return layers.error();
-    problem.choices.layersPerChunk = *layers;
-    return "";
-  }
-  if (key == "schedule") {
-    for (const std::string &part : splitAt(value, ',')) {
-      std::optional<schedule::ScheduleKind> kind = schedule::parseScheduleKind(part);
-      if (!kind)
-        return "schedule is '" + part + "': expected 1f1b, interleaved, bfs or zb-h1";
-      problem.choices.schedules.push_back(*kind);
-    }
-    return "";
-  }
-  if (key == "order") {
-    Result<cluster::AxisOrder> order = cluster::parseOrder(value);
-    if (!order)
-      return order.error();
-    problem.order = *order;
-    return "";
-  }
+  if (std::optional<std::string> message = readChoice(problem, key, value))
+    return *message;
   return "unknown key '" + key + "'";
 }
 
@@ -326,6 +351,15 @@ Result<Problem> planner::parseProblem(const std::string &text, const std::string
       return Error{name + ":" + number(line) + ": error: " + message};
   }
   return problem;
+}
+
+std::optional<Error> planner::setChoice(Problem &problem, const std::string &key, const std::string &value) {
+  std::optional<std::string> message = readChoice(problem, key, value);
+  if (!message)
+    return Error{"unknown choice '" + key + "'"};
+  if (!message->empty())
+    return Error{*message};
+  return std::nullopt;
 }
 
 std::optional<Error> planner::checkProblem(const Problem &problem) {

@@ -29,7 +29,7 @@ class Solver {
 public:
   Solver(const Problem &problem, const Progress &progress) : problem(problem), progress(progress), space(problem) {}
 
-  Result<Solution> run(bool useBounds);
+  Result<Solution> run(bool useBounds, bool withReasons = true);
 
 private:
   std::optional<Error> boundGroups();
@@ -261,7 +261,7 @@ std::optional<Error> Solver::visit(const Plan &plan, const cluster::AxisOrder &o
   return std::nullopt;
 }
 
-Result<Solution> Solver::run(bool bounded) {
+Result<Solution> Solver::run(bool bounded, bool withReasons) {
   useBounds = bounded;
   if (std::optional<Error> error = boundGroups())
     return *error;
@@ -276,12 +276,14 @@ Result<Solution> Solver::run(bool bounded) {
     // With more sharded nothing else is earlier: accumulators and then parameters wait for others' memory. A run's
     // layouts come from zero 1 on, so that the one before bounds the next.
     std::map<std::pair<schedule::ScheduleKind, int64_t>, double> fastest;
-    for (const Plan &plan : space.expand(groups[done])) {
+    const cluster::AxisOrder &order = orderOf(groups[done]);
+    for (Plan &plan : space.expand(groups[done])) {
       ++solution.searched;
+      plan.order = cluster::namesOf(order);
       double ignored = 0, &least = plan.zero > 0 ? fastest[{plan.schedule(), plan.run.front()}] : ignored;
       if (useBounds && least >= worst())
         continue;
-      if (std::optional<Error> error = visit(plan, orderOf(groups[done]), least))
+      if (std::optional<Error> error = visit(plan, order, least))
         return *error;
     }
   }
@@ -299,7 +301,9 @@ Result<Solution> Solver::run(bool bounded) {
     solution.plans.push_back(std::move(*only));
     solution.provenSeconds = solution.plans.front().projection.stepSeconds;
   }
-  solution.infeasible = explainInfeasible(problem, space, nearest ? &nearest->plan : nullptr, leastOverflow);
+  solution.nearest = nearest;
+  if (withReasons)
+    solution.infeasible = explainInfeasible(problem, space, nearest ? &nearest->plan : nullptr, leastOverflow);
   return std::move(solution);
 }
 
@@ -318,7 +322,7 @@ bool planner::fitsOn(const cluster::Device &device, const std::vector<StageMemor
   });
 }
 
-Result<RankedPlan> planner::evaluate(const Problem &problem, const Layout &layout) {
+Result<DetailedPlan> planner::detail(const Problem &problem, const Layout &layout) {
   Result<LayoutCosts> costs = priceLayout(problem.model, problem.cluster, layout, problem.software);
   if (!costs)
     return Error{costs.error()};
@@ -331,11 +335,22 @@ Result<RankedPlan> planner::evaluate(const Problem &problem, const Layout &layou
   ranked.projection = project(problem.model, problem.cluster, layout.plan, *costs, *program);
   ranked.memory = memoryOf(problem.model, layout.plan, *program);
   ranked.fits = fitsOn(problem.cluster.device, ranked.memory);
-  return ranked;
+  return DetailedPlan{std::move(ranked), std::move(*costs), std::move(*program)};
+}
+
+Result<RankedPlan> planner::evaluate(const Problem &problem, const Layout &layout) {
+  Result<DetailedPlan> detailed = detail(problem, layout);
+  if (!detailed)
+    return Error{detailed.error()};
+  return std::move(detailed->ranked);
 }
 
 Result<Solution> planner::solve(const Problem &problem, const Progress &progress) {
   return Solver(problem, progress).run(/*bounded=*/true);
+}
+
+Result<Solution> planner::solveOnly(const Problem &problem) {
+  return Solver(problem, {}).run(/*bounded=*/true, /*withReasons=*/false);
 }
 
 Result<Solution> planner::solveByEnumeration(const Problem &problem) {

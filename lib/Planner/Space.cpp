@@ -27,7 +27,7 @@ std::vector<int64_t> countUpTo(int64_t limit) {
 
 Space::Space(const Problem &problem)
     : problem(problem), recomputes(orAll(problem.choices.recompute, {"none", "selective", "full"})),
-      tpOverlaps(orAll(problem.choices.tpOverlap, {"none", "bulk"})) {}
+      tpOverlaps(orAll(problem.choices.tpOverlap, {"none", "bulk", "ring"})) {}
 
 void Space::reject(const char *constraint, const std::string &example) {
   Rejection &rejection = rejections[constraint];

@@ -430,7 +430,9 @@ Result<Plan> drover::schedule::readPlan(const std::string &text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object())
     return Error{"not a JSON object"};
-  // What `plan --json` prints for one plan holds more than the options.
+  // What `plan --json` prints: all plans, the best first, and each with more than its options.
+  if (json.contains("plans") && json["plans"].is_array() && !json["plans"].empty())
+    json = Json(json["plans"].front());
   if (json.contains("plan") && json["plan"].is_object())
     json = json["plan"];
   std::string error = findUnknownField(json);

@@ -226,6 +226,18 @@ Json planJson(const Plan &plan) {
 
 const char *drover::schedule::nameOf(Space space) { return kSpaceNames[static_cast<size_t>(space)]; }
 
+std::string drover::schedule::printLayersPerChunk(const std::vector<int64_t> &layers) {
+  std::string text;
+  for (size_t i = 0; i < layers.size();) {
+    size_t j = i;
+    while (j < layers.size() && layers[j] == layers[i])
+      ++j;
+    text += (text.empty() ? "" : ",") + std::to_string(layers[i]) + (j - i > 1 ? "*" + std::to_string(j - i) : "");
+    i = j;
+  }
+  return text;
+}
+
 std::string drover::schedule::serializePlan(const Plan &plan) { return planJson(plan).dump(2) + "\n"; }
 
 std::string drover::schedule::serializeMetadata(const StepProgram &step) {

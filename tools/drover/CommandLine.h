@@ -25,6 +25,7 @@ enum OptionVisibility : unsigned {
   ImportCommand = 1 << 1,
   CompileCommand = 1 << 2,
   CheckCommand = 1 << 3,
+  PlanCommand = 1 << 4,
 };
 
 /// The arguments of a subcommand. Every error is one line that says what was given and what would be accepted.

@@ -21,4 +21,15 @@ Expected<onnx::ImportOptions> readModelOptions(const CommandLine &line) {
   return options;
 }
 
+std::vector<std::string> givenModelOptions(const CommandLine &line) {
+  std::vector<std::string> options;
+  for (const std::string &text : line.texts(OPT_dim))
+    options.push_back("--dim=" + text);
+  for (const std::string &text : line.texts(OPT_input))
+    options.push_back("--input=" + text);
+  if (line.has(OPT_no_tie))
+    options.emplace_back("--no-tie");
+  return options;
+}
+
 } // namespace drover::tool

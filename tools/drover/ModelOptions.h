@@ -13,6 +13,9 @@ namespace drover::tool {
 /// MODEL and import's options.
 llvm::Expected<onnx::ImportOptions> readModelOptions(const CommandLine &line);
 
+/// What was given of them besides MODEL, as a command line takes it again.
+std::vector<std::string> givenModelOptions(const CommandLine &line);
+
 } // namespace drover::tool
 
 #endif // DROVER_TOOLS_DROVER_MODELOPTIONS_H

@@ -9,9 +9,11 @@ include "llvm/Option/OptParser.td"
 def ImportCommand : OptionVisibility;
 def CompileCommand : OptionVisibility;
 def CheckCommand : OptionVisibility;
+def PlanCommand : OptionVisibility;
 
-defvar kModelReaders = [ImportCommand, CompileCommand, CheckCommand];
-defvar kPlanTakers = [CompileCommand, CheckCommand];
+defvar kModelReaders = [ImportCommand, CompileCommand, CheckCommand, PlanCommand];
+defvar kProgramMakers = [CompileCommand, CheckCommand];
+defvar kPlanTakers = [CompileCommand, CheckCommand, PlanCommand];
 
 /// May be given several times.
 def Repeatable : OptionFlag;
@@ -33,15 +35,19 @@ class Switch<string name, string help, Place place>
 
 def modelGroup : OptionGroup<"model">, HelpText<"model">;
 def planGroup : OptionGroup<"plan">, HelpText<"plan">;
+def problemGroup : OptionGroup<"problem">, HelpText<"problem">;
 def programGroup : OptionGroup<"program">, HelpText<"program">;
 def outputGroup : OptionGroup<"output">, HelpText<"output">;
 
 def ofModel : Place<kModelReaders, modelGroup>;
 def ofPlan : Place<kPlanTakers, planGroup>;
-def ofProgram : Place<kPlanTakers, programGroup>;
+def ofTrained : Place<kProgramMakers, planGroup>;
+def ofProgram : Place<kProgramMakers, programGroup>;
+def ofProblem : Place<[PlanCommand], problemGroup>;
 def ofImport : Place<[ImportCommand], outputGroup>;
 def ofCompile : Place<[CompileCommand], outputGroup>;
-def ofCheck : Place<[CheckCommand], outputGroup>;
+def ofCheck : Place<[CheckCommand, PlanCommand], outputGroup>;
+def ofPlanned : Place<[PlanCommand], outputGroup>;
 def ofAll : Place<kModelReaders, outputGroup>;
 
 
@@ -77,8 +83,17 @@ defm mask : Value<"mask", "model|documents", "documents restricts the model's ma
 defm optimizer : Value<"optimizer", "adamw|sgd", "what updates the parameters (adamw)", ofPlan>;
 defm tp_overlap : Value<"tp-overlap", "none|bulk|ring", "beside collectives of tensor parallelism: bulk: a matmul that "
                         "does not depend on it; ring: matmuls in steps around the ranks (none)", ofPlan>;
-defm freeze : Value<"freeze", "REGEX", "parameters whose name matches are not trained", ofPlan>;
+defm freeze : Value<"freeze", "REGEX", "parameters whose name matches are not trained", ofTrained>;
 defm attention : Value<"attention", "generated|cudnn|auto", "who makes the attention kernels (auto)", ofPlan>;
+defm order : Value<"order", "AXIS,..", "axes of rank numbers, innermost first (tp,cp,pp,dp; plan: by their traffic)", ofPlan>;
+
+// What is planned for.
+defm cluster : Value<"cluster", "FILE.yaml", "the cluster's description (required)", ofProblem>;
+defm gpus : Value<"gpus", "N", "GPUs to plan for (required without --plan)", ofProblem>;
+defm tokens_per_step : Value<"tokens-per-step", "T", "in place of --global-batch: about so many tokens, such as 16M", ofProblem>;
+defm document_length : Value<"document-length", "TOKENS", "with documents: mean over tokens of their document's length",
+                             ofProblem>;
+defm tokens : Value<"tokens", "T", "tokens of the whole run, such as 15.6T: days and GPU hours", ofProblem>;
 
 // The program.
 defm task : Value<"task", "train|forward", "what the program does (required)", ofProgram>;
@@ -91,6 +106,15 @@ def timing : Switch<"timing", "print the seconds of each phase to standard error
 defm emit : Value<"emit", "mlir|llvm|obj|exe", "what OUT is (exe)", ofCompile>;
 defm stop_after : Value<"stop-after", "PHASE", "end with this phase; OUT is what it hands on (see below)", ofCompile>;
 def json : Switch<"json", "print the report as JSON", ofCheck>;
+defm top : Value<"top", "K", "plans to show (10)", ofPlanned>;
+def pareto : Switch<"pareto", "also the fastest plans within less and less memory", ofPlanned>;
+def explain : Switch<"explain", "compare the best plan part by part with the second", ofPlanned>;
+def explain_with : Joined<["--"], "explain=">, MetaVarName<"LAYOUT">, Visibility<[PlanCommand]>, Group<outputGroup>,
+                   HelpText<"the same with a plan file, or with the best of other choices (tp=4,recompute=full)">;
+defm trace : Value<"trace", "FILE.json", "write a step of one pipeline of the best plan for Perfetto", ofPlanned>;
+def report_page : Joined<["--"], "report=">, MetaVarName<"FILE.html">, Visibility<[PlanCommand]>, Group<outputGroup>,
+                  HelpText<"write one page with everything, drawings too">;
+defm flops_count : Value<"flops-count", "causal|full|hardware", "FLOPs of TFLOP/s (causal)", ofPlanned>;
 def no_raise : Switch<"no-raise", "write the program as the front end reads it, before raising", ofImport>;
 def report : Switch<"report", "print what was imported (parameters, ties, symbolic sizes) to standard error", ofImport>;
 def o : Separate<["-"], "o">, MetaVarName<"OUT">,

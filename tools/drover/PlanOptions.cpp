@@ -3,15 +3,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "PlanOptions.h"
+#include "drover/Cluster/Placement.h"
 #include "drover/Schedule/Serialize.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include <numeric>
 
 using namespace llvm;
 
 namespace drover::tool {
 
-static Expected<schedule::Plan> readPlanFile(const std::string &path) {
+Expected<schedule::Plan> readPlanFile(const std::string &path) {
   // A device may have no end.
   if (sys::fs::exists(path) && !sys::fs::is_regular_file(path))
     return createStringError(path + ": expected a regular file");
@@ -57,6 +61,12 @@ Expected<schedule::Plan> readPlanOptions(const CommandLine &line) {
     if (!plan.kind)
       return createStringError("--schedule=" + line.text(OPT_schedule) + ": expected 1f1b|interleaved|bfs|zb-h1");
   }
+  if (line.has(OPT_order)) {
+    schedule::Result<cluster::AxisOrder> order = cluster::parseOrder(line.text(OPT_order));
+    if (!order)
+      return createStringError("--order: " + order.error());
+    plan.order = cluster::namesOf(*order);
+  }
   if (line.has(OPT_layers_per_chunk)) {
     schedule::Result<std::vector<int64_t>> layers = schedule::parseLayersPerChunk(line.text(OPT_layers_per_chunk));
     if (!layers)
@@ -64,6 +74,51 @@ Expected<schedule::Plan> readPlanOptions(const CommandLine &line) {
     plan.layersPerChunk = *layers;
   }
   return plan;
+}
+
+std::string commandLineOf(const schedule::Plan &plan) {
+  const schedule::Plan defaults;
+  std::string text;
+  auto add = [&](StringRef name, const std::string &value, const std::string &fallback) {
+    if (value != fallback)
+      text += (" --" + name + "=" + value).str();
+  };
+  auto addNumber = [&](StringRef name, int64_t value, int64_t fallback) {
+    add(name, std::to_string(value), std::to_string(fallback));
+  };
+  auto addList = [&](StringRef name, const std::vector<int64_t> &values) {
+    add(name, join(map_range(values, [](int64_t value) { return std::to_string(value); }), ","), "");
+  };
+  addNumber("tp", plan.tp, 1);
+  addNumber("cp", plan.cp, 1);
+  addNumber("pp", plan.pp, 1);
+  addNumber("dp", plan.dp, 1);
+  addNumber("chunks", plan.chunks, 1);
+  if (plan.run != std::vector<int64_t>{plan.pp})
+    addList("run", plan.run);
+  addNumber("microbatch", plan.microbatch, 1);
+  addList("global-batch", plan.globalBatches);
+  addNumber("seq-len", plan.sequenceLength, 0);
+  schedule::Plan usual = plan;
+  usual.kind = std::nullopt;
+  add("schedule", nameOf(plan.schedule()), nameOf(usual.schedule()));
+  if (!plan.layersPerChunk.empty() &&
+      plan.layersPerChunk !=
+          schedule::spreadLayers(std::accumulate(plan.layersPerChunk.begin(), plan.layersPerChunk.end(), int64_t{0}),
+                                 static_cast<int64_t>(plan.layersPerChunk.size())))
+    add("layers-per-chunk", schedule::printLayersPerChunk(plan.layersPerChunk), "");
+  add("recompute", plan.recompute, defaults.recompute);
+  add("rebuild", plan.rebuild, defaults.rebuild);
+  addNumber("zero", plan.zero, defaults.zero);
+  add("reduce-every", plan.reduceEvery, defaults.reduceEvery);
+  add("compute-dtype", plan.computeType, defaults.computeType);
+  add("mask", plan.mask, defaults.mask);
+  add("optimizer", plan.optimizer, defaults.optimizer);
+  add("tp-overlap", plan.tpOverlap, defaults.tpOverlap);
+  add("freeze", plan.freeze, defaults.freeze);
+  add("attention", plan.attention, defaults.attention);
+  add("order", join(plan.order, ","), join(defaults.order, ","));
+  return text;
 }
 
 } // namespace drover::tool

@@ -23,6 +23,7 @@ struct Subcommand {
 Subcommand checkCommand();
 Subcommand compileCommand();
 Subcommand importCommand();
+Subcommand planCommand();
 
 } // namespace drover::tool
 

@@ -24,6 +24,7 @@ int main(int argc, char **argv) {
   // One line each, in the order of work.
   const Subcommand subcommands[] = {
       importCommand(),
+      planCommand(),
       compileCommand(),
       checkCommand(),
   };

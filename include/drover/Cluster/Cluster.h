@@ -84,6 +84,7 @@ struct Level {
 
 struct Storage {
   double sustainedWrite = 0, peakWrite = 0; // bytes/s of all
+  double hostCopy = 25e9;                   // bytes/s of one GPU to its host's memory: PCIe 4 x16
 };
 
 struct FailureCause {

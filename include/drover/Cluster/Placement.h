@@ -46,6 +46,8 @@ constexpr AxisOrder kDefaultOrder = {Axis::TP, Axis::CP, Axis::PP, Axis::DP};
 /// `tp,cp,pp,dp`.
 std::string str(const AxisOrder &order);
 schedule::Result<AxisOrder> parseOrder(const std::string &text);
+/// As plans name them: `tp`, ..
+std::array<std::string, kNumAxes> namesOf(const AxisOrder &order);
 
 struct Grid {
   std::array<int64_t, kNumAxes> sizes = {1, 1, 1, 1}; // by Axis

@@ -6,6 +6,7 @@
 #define DROVER_PIPELINES_COMPILE_H
 
 #include "drover/Conversion/TfmToSchedule/TfmToSchedule.h"
+#include "drover/Cost/Model.h"
 #include "drover/Pipelines/ImportModel.h"
 #include "drover/Schedule/StepProgram.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -60,6 +61,17 @@ struct CheckedProgram {
 /// program are no failure here: they are the result.
 mlir::FailureOr<CheckedProgram> checkModel(mlir::MLIRContext &context, const CompileOptions &options,
                                            llvm::raw_ostream &log);
+
+/// A model as the planner sees it.
+struct PlannedModel {
+  cost::ModelShape shape;
+  int64_t sequence = 0;
+  std::optional<int64_t> microbatch; // where the model fixes it
+};
+
+/// Runs the phases up to `specialize`, with the plan's sequence length, and reads the model's shape.
+mlir::FailureOr<PlannedModel> readPlannedModel(mlir::MLIRContext &context, const CompileOptions &options,
+                                               llvm::raw_ostream &log);
 
 } // namespace drover
 

@@ -51,6 +51,9 @@ schedule::Result<Problem>
 parseProblem(const std::string &text, const std::string &name,
              const std::function<schedule::Result<cluster::Cluster>(const std::string &)> &findCluster);
 
+/// Sets one key of the text form that is a choice or not searched (`tp`, .. `attention`): numbers may be ranges `a..b`.
+std::optional<schedule::Error> setChoice(Problem &problem, const std::string &key, const std::string &value);
+
 /// Contradictions that no layout can mend: one error with the values and what would be accepted.
 std::optional<schedule::Error> checkProblem(const Problem &problem);
 

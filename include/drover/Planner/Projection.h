@@ -104,6 +104,9 @@ schedule::Result<Projection> project(const cost::ModelShape &shape, const cluste
 Projection project(const cost::ModelShape &shape, const cluster::Cluster &cluster, const schedule::Plan &plan,
                    const LayoutCosts &costs, const ReplayProgram &program);
 
+/// What a body's work depends on.
+cost::Sizes sizesOf(const schedule::Plan &plan, const Software &software);
+
 /// Layers of each chunk of a plan: as it says, else as even as possible; where embedding and head count as a layer
 /// each makes even what is not, the first and last chunk have one fewer.
 std::vector<int64_t> layersOfChunks(const cost::ModelShape &shape, const schedule::Plan &plan);

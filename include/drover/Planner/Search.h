@@ -29,7 +29,8 @@ struct Infeasibility {
 struct Solution {
   std::vector<RankedPlan> plans; // best first
   std::optional<Infeasibility> infeasible;
-  int64_t searched = 0; // layouts of the space
+  std::optional<Layout> nearest; // where nothing fits for want of memory: what needs least
+  int64_t searched = 0;          // layouts of the space
   int64_t priced = 0, replayed = 0;
   /// No layout of the space is faster than this but those listed: the best by construction.
   double provenSeconds = 0;
@@ -47,7 +48,15 @@ schedule::Result<Solution> solve(const Problem &problem, const Progress &progres
 /// All layouts of the space, each evaluated in full, without bounds: for tests and small spaces.
 schedule::Result<Solution> solveByEnumeration(const Problem &problem);
 
-/// One layout in full. The error is the projection's.
+/// One layout in full, with what its replay needs. The error is the projection's.
+struct DetailedPlan {
+  RankedPlan ranked;
+  LayoutCosts costs;
+  ReplayProgram program;
+};
+schedule::Result<DetailedPlan> detail(const Problem &problem, const Layout &layout);
+
+/// The same without the replay.
 schedule::Result<RankedPlan> evaluate(const Problem &problem, const Layout &layout);
 
 /// Whether every stage leaves room for the context beside what it holds.

@@ -19,6 +19,9 @@ Result<StepProgram> readMetadata(const std::string &text, std::vector<drover_act
 std::string serializePlan(const Plan &plan);
 Result<Plan> readPlan(const std::string &text);
 
+/// Layers of chunks as `parseLayersPerChunk` reads them, repeats put together.
+std::string printLayersPerChunk(const std::vector<int64_t> &layers);
+
 /// For people: chunks, calls, buckets, and each batch's actions with their slots.
 std::string printStepProgram(const StepProgram &step);
 

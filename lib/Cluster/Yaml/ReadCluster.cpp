@@ -69,9 +69,10 @@ void readLevels(FileErrors &errors, MapReader &file, Cluster &cluster) {
 
 Storage readStorage(FileErrors &errors, const YamlNode &node) {
   Storage storage;
-  MapReader reader(errors, node, "the storage", {"sustained_write", "peak_write"});
+  MapReader reader(errors, node, "the storage", {"sustained_write", "peak_write", "host_copy"});
   reader.readQuantity("sustained_write", storage.sustainedWrite, Quantity::BytesPerSecond, kWrite);
   reader.readQuantity("peak_write", storage.peakWrite, Quantity::BytesPerSecond, kWrite);
+  reader.readQuantity("host_copy", storage.hostCopy, Quantity::BytesPerSecond, kWrite, false);
   if (storage.peakWrite < storage.sustainedWrite)
     errors.report(reader.placeOf("peak_write"), "'peak_write' is below 'sustained_write', " +
                                                     printQuantity(storage.peakWrite, Quantity::BytesPerSecond) +

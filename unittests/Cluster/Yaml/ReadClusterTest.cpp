@@ -44,6 +44,7 @@ TEST(ReadCluster, everyKeyIsRead) {
   EXPECT_DOUBLE_EQ(cluster->failures->unexpectedPerGpuHour(), 3. / (32 * 240));
   EXPECT_DOUBLE_EQ(cluster->failures->plannedPerGpuHour(), 1. / (32 * 240));
   EXPECT_EQ(cluster->storage->peakWrite, 2e9);
+  EXPECT_EQ(cluster->storage->hostCopy, 25e9);
 }
 
 TEST(ReadCluster, whatIsPrintedReadsBackAsTheSame) {

@@ -1,0 +1,34 @@
+//===- Explain.h - one layout against another -------------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_PLANNER_EXPLAIN_H
+#define DROVER_PLANNER_EXPLAIN_H
+
+#include "drover/Planner/Search.h"
+
+namespace drover::planner {
+
+/// The best plan beside another one, part by part.
+struct Comparison {
+  RankedPlan best, other;
+
+  struct Option {
+    std::string name, best, other;
+  };
+  /// Options in which they differ.
+  std::vector<Option> differences() const;
+  /// The stage of a plan that holds most.
+  static const StageMemory &fullestOf(const RankedPlan &plan);
+};
+
+/// Sets choices given as `KEY=VALUE` separated by commas, in place of what the problem had; `dp` is free where it is
+/// not among them. The error says what is wrong.
+std::optional<schedule::Error> setChoices(Problem &problem, const std::string &text);
+
+/// `best` beside the best layout of another problem, which may not fit.
+schedule::Result<Comparison> compareWith(const Problem &problem, const RankedPlan &best, Problem other);
+
+} // namespace drover::planner
+
+#endif // DROVER_PLANNER_EXPLAIN_H

@@ -1,0 +1,65 @@
+//===- Explain.cpp - one layout against another ---------------------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "drover/Planner/Explain.h"
+#include "PlaceAxes.h"
+#include "Text.h"
+#include <algorithm>
+
+using namespace drover;
+using namespace drover::planner;
+using schedule::Error;
+using schedule::Result;
+
+std::vector<Comparison::Option> Comparison::differences() const {
+  std::vector<Option> result;
+  std::vector<std::pair<std::string, std::string>> ofBest = optionsOf(best.layout), ofOther = optionsOf(other.layout);
+  for (size_t i = 0; i < ofBest.size(); ++i)
+    if (ofBest[i].second != ofOther[i].second)
+      result.push_back({ofBest[i].first, ofBest[i].second, ofOther[i].second});
+  return result;
+}
+
+const StageMemory &Comparison::fullestOf(const RankedPlan &plan) {
+  return *std::max_element(plan.memory.begin(), plan.memory.end(),
+                           [](const StageMemory &a, const StageMemory &b) { return a.total() < b.total(); });
+}
+
+std::optional<Error> planner::setChoices(Problem &problem, const std::string &text) {
+  bool fixesDp = false;
+  for (size_t begin = 0; begin <= text.size();) {
+    size_t end = std::min(text.find(',', begin), text.size());
+    std::string part = text.substr(begin, end - begin);
+    begin = end + 1;
+    size_t equals = part.find('=');
+    if (equals == std::string::npos)
+      return Error{"'" + part + "' is no choice: expected KEY=VALUE, separated by commas"};
+    std::string key = part.substr(0, equals);
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (std::optional<Error> error = setChoice(problem, key, part.substr(equals + 1)))
+      return error;
+    fixesDp |= key == "dp";
+  }
+  // What is said last holds: the data-parallel size follows the rest.
+  if (!fixesDp)
+    problem.choices.dp.clear();
+  return std::nullopt;
+}
+
+Result<Comparison> planner::compareWith(const Problem &problem, const RankedPlan &best, Problem other) {
+  other.top = 1;
+  if (std::optional<Error> error = checkProblem(other))
+    return *error;
+  Result<Solution> solution = solveOnly(other);
+  if (!solution)
+    return Error{solution.error()};
+  if (!solution->plans.empty())
+    return Comparison{best, std::move(solution->plans.front())};
+  if (!solution->nearest)
+    return Error{"no layout has these choices"};
+  Result<RankedPlan> nearest = evaluate(problem, *solution->nearest);
+  if (!nearest)
+    return Error{nearest.error()};
+  return Comparison{best, std::move(*nearest)};
+}
