@@ -110,3 +110,10 @@ DocumentLoad drover::cost::loadOf(const DocumentLengths &lengths, int64_t sequen
   load.deviation = std::sqrt(std::max(0.0, squares / count - mean * mean)) / mean;
   return load;
 }
+
+const DocumentLoad &DocumentLoads::of(int64_t sequence, int64_t cp, int64_t microbatch) {
+  auto [entry, isNew] = known.try_emplace({sequence, cp, microbatch});
+  if (isNew)
+    entry->second = loadOf(lengths, sequence, cp, microbatch);
+  return entry->second;
+}

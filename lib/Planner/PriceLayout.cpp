@@ -34,7 +34,10 @@ public:
       : shape(shape), cluster(cluster), device(cluster.device), plan(layout.plan), software(software), sizes(sizes),
         precision(precision), attention(attention), placement(cluster, grid, spans), tpSpan(placement.spanOf(Axis::TP)),
         cpSpan(placement.spanOf(Axis::CP)), shardSpan(placement.spanOf({Axis::CP, Axis::DP})),
-        algorithm(software.nvls ? Algorithm::Auto : Algorithm::AutoNoNvls) {}
+        algorithm(software.nvls ? Algorithm::Auto : Algorithm::AutoNoNvls) {
+    if (software.documents)
+      documents = software.documents->of(plan.sequenceLength, plan.cp, plan.microbatch);
+  }
 
   LayoutCosts price(int64_t microbatches);
 
@@ -64,6 +67,7 @@ private:
   cluster::Placement placement;
   cluster::Span tpSpan, cpSpan, shardSpan;
   Algorithm algorithm;
+  DocumentLoad documents;
 };
 
 double LayoutPricer::collective(const Collective &what) const {
@@ -90,7 +94,8 @@ BodySeconds LayoutPricer::secondsOf(const Work &work) const {
       seconds.matmul += matmul(*product);
       seconds.launch += device.launchSeconds;
     } else if (const auto *attended = std::get_if<Attention>(&op.what)) {
-      seconds.attention += attentionSeconds(device, attention, precision, attended->phase, attended->shape);
+      seconds.attention +=
+          documents.cpImbalance * attentionSeconds(device, attention, precision, attended->phase, attended->shape);
       seconds.launch += device.launchSeconds;
     } else if (const auto *pass = std::get_if<Pass>(&op.what)) {
       seconds.memoryBound += eager * memorySeconds(device, pass->bytes);
@@ -282,7 +287,15 @@ LayoutCosts LayoutPricer::price(int64_t microbatches) {
   priceOptimizer(costs);
   // The mean of the largest of n normal values (Cramer, Mathematical Methods of Statistics, 1946, section 28.6).
   auto ranks = static_cast<double>(plan.tp * plan.cp * plan.pp * plan.dp);
-  costs.slowest = device.spread * std::sqrt(2 * std::log(std::max(1.0, ranks)));
+  auto largestOf = [](double count) { return std::sqrt(2 * std::log(std::max(1.0, count))); };
+  costs.slowest = device.spread * largestOf(ranks);
+  // A rank's microbatches are independent draws; ranks of DP wait for each other once a step.
+  std::vector<double> attended(static_cast<size_t>(plan.pp), 0);
+  for (size_t chunk = 0; chunk < costs.chunks.size(); ++chunk)
+    attended[chunk % attended.size()] += costs.chunks[chunk][0].attention + costs.chunks[chunk][1].attention;
+  auto count = static_cast<double>(microbatches);
+  costs.documents = *std::max_element(attended.begin(), attended.end()) * count * documents.deviation /
+                    std::sqrt(count) * largestOf(static_cast<double>(plan.dp));
   return costs;
 }
 
@@ -317,7 +330,9 @@ Sizes planner::sizesOf(const schedule::Plan &plan, const Software &software) {
   sizes.fp8 = software.fp8;
   sizes.fusedElementwise = software.fusedElementwise;
   sizes.gradientBytes = software.gradientBytes;
-  sizes.documentLength = software.documentLength;
+  if (software.documents)
+    // As long as a token attends to so many keys in the mean.
+    sizes.documentLength = 2 * software.documents->of(plan.sequenceLength, plan.cp, plan.microbatch).keys - 1;
   return sizes;
 }
 
@@ -333,6 +348,9 @@ Result<LayoutCosts> planner::priceLayout(const ModelShape &shape, const cluster:
   Result<int64_t> microbatches = countMicrobatches(plan, plan.globalBatches.front());
   if (!microbatches)
     return Error{microbatches.error()};
+  if (software.documents && plan.cp > 1 && plan.sequenceLength % (2 * plan.cp) != 0)
+    return Error{"the sequence length " + std::to_string(plan.sequenceLength) + " is no multiple of 2 * cp (" +
+                 std::to_string(2 * plan.cp) + ")"};
   cluster::Grid grid;
   grid.sizes = {plan.tp, plan.cp, plan.pp, plan.dp};
   grid.order = layout.order;

@@ -113,7 +113,7 @@ Projection planner::project(const cost::ModelShape &shape, const cluster::Cluste
   // What runs beside compute takes some of it.
   double beside = costs.contention * std::max(0.0, exchange - shown);
   parts.dpExposed += shown + beside + costs.dpSerial;
-  parts.imbalance = costs.slowest * makespan;
+  parts.imbalance = costs.slowest * makespan + costs.documents;
   parts.optimizer = costs.optimizer;
   result.stepSeconds = costs.stepSeconds(makespan) + beside;
   result.bubbleRatio = parts.bubble / most;

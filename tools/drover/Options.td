@@ -91,8 +91,8 @@ defm order : Value<"order", "AXIS,..", "axes of rank numbers, innermost first (t
 defm cluster : Value<"cluster", "FILE.yaml", "the cluster's description (required)", ofProblem>;
 defm gpus : Value<"gpus", "N", "GPUs to plan for (required without --plan)", ofProblem>;
 defm tokens_per_step : Value<"tokens-per-step", "T", "in place of --global-batch: about so many tokens, such as 16M", ofProblem>;
-defm document_length : Value<"document-length", "TOKENS", "with documents: mean over tokens of their document's length",
-                             ofProblem>;
+defm document_lengths : Value<"document-lengths", "MEAN[,DEVIATION]|FILE", "with --mask=documents: mean and standard "
+                              "deviation of the documents' lengths in tokens, or a file with a length a line", ofProblem>;
 defm tokens : Value<"tokens", "T", "tokens of the whole run, such as 15.6T: days and GPU hours", ofProblem>;
 
 // The program.

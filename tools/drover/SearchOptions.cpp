@@ -6,6 +6,9 @@
 #include "PlanOptions.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/LineIterator.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
 
 using namespace llvm;
@@ -42,6 +45,39 @@ int64_t divisibleCount(double sequences) {
       return static_cast<int64_t>(count);
   }
   return std::max<int64_t>(1, std::llround(sequences));
+}
+
+/// `MEAN[,DEVIATION]` in tokens, or the name of a file that has a length on each line.
+Expected<cost::DocumentLengths> readDocumentLengths(const std::string &text) {
+  cost::DocumentLengths lengths;
+  auto [mean, deviation] = StringRef(text).split(',');
+  if (std::optional<double> value = parseCount(mean)) {
+    lengths.mean = *value;
+    double tokens = 0;
+    if (!deviation.empty() && (deviation.getAsDouble(tokens) || !std::isfinite(tokens) || tokens < 0))
+      return createStringError("--document-lengths=" + text + ": the deviation '" + deviation.str() +
+                               "': expected a number of tokens");
+    lengths.deviation = tokens / lengths.mean;
+    if (lengths.mean < 1)
+      return createStringError("--document-lengths=" + text + ": expected a mean of 1 or more tokens");
+    return lengths;
+  }
+  if (!sys::fs::is_regular_file(text))
+    return createStringError("--document-lengths=" + text +
+                             ": expected MEAN[,DEVIATION] in tokens, or a file with a length on each line");
+  auto buffer = MemoryBuffer::getFile(text, /*IsText=*/true);
+  if (!buffer)
+    return createStringError(text + ": " + buffer.getError().message());
+  for (line_iterator line(**buffer); !line.is_at_end(); ++line) {
+    double length = 0;
+    if (line->trim().getAsDouble(length) || !(length >= 1 && length <= 1e12))
+      return createStringError(text + ":" + std::to_string(line.line_number()) + ": '" + line->trim().str() +
+                               "': expected a document's length in tokens");
+    lengths.sample.push_back(length);
+  }
+  if (lengths.sample.empty())
+    return createStringError(text + ": expected a document's length in tokens on each line");
+  return lengths;
 }
 
 /// The size of a step, without what needs the length of a sequence.
@@ -129,16 +165,19 @@ Error readSearchOptions(const CommandLine &line, planner::Problem &problem) {
        {std::pair{OPT_gpus, &problem.gpus}, {OPT_seq_len, &problem.sequence}, {OPT_top, &problem.top}})
     if (Error error = line.readInteger(option, 1, *value))
       return error;
-  if (line.has(OPT_document_length)) {
-    std::optional<double> length = parseCount(line.text(OPT_document_length));
-    if (!length || *length < 1)
-      return createStringError("--document-length=" + line.text(OPT_document_length) + ": expected 1 or more tokens");
-    problem.software.documentLength = *length;
-  }
   for (auto [option, key] : kChoices)
     if (line.has(option))
       if (std::optional<schedule::Error> error = planner::setChoice(problem, key, line.text(option)))
         return createStringError(error->message);
+  if (line.has(OPT_document_lengths)) {
+    if (problem.rest.mask != "documents")
+      return createStringError("--document-lengths says how long documents are for attention within them: "
+                               "expected --mask=documents beside it");
+    Expected<cost::DocumentLengths> lengths = readDocumentLengths(line.text(OPT_document_lengths));
+    if (!lengths)
+      return lengths.takeError();
+    problem.software.documents = std::make_shared<cost::DocumentLoads>(std::move(*lengths));
+  }
   return readStep(line, problem);
 }
 

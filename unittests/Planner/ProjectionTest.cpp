@@ -61,6 +61,29 @@ TEST(Projection, partsAddUpToTheStep) {
       }
 }
 
+// Documents make attention cheaper, and uneven over CP and DP.
+TEST(Projection, documentsAreFewerPairsUnevenlySpread) {
+  Layout layout = layoutOf(1, 4, 1, 8, 64);
+  cluster::Cluster cluster = smallCluster();
+  schedule::Result<Projection> whole = project(smallModel(), cluster, layout);
+  auto with = [&](double mean, double deviation) {
+    Software software;
+    cost::DocumentLengths lengths;
+    lengths.mean = mean, lengths.deviation = deviation;
+    software.documents = std::make_shared<cost::DocumentLoads>(lengths);
+    return project(smallModel(), cluster, layout, software);
+  };
+  schedule::Result<Projection> even = with(1024, 0), uneven = with(1024, 1);
+  ASSERT_TRUE(whole && even && uneven);
+  EXPECT_LT(even->breakdown.attention, whole->breakdown.attention);
+  EXPECT_LT(even->stepSeconds, whole->stepSeconds);
+  // The same work, without what waits.
+  double slowest = whole->breakdown.imbalance / (whole->stepSeconds - whole->breakdown.imbalance);
+  EXPECT_GT(uneven->breakdown.imbalance, 1.5 * slowest * uneven->stepSeconds);
+  EXPECT_NEAR(uneven->breakdown.total(), uneven->stepSeconds, 1e-9 * uneven->stepSeconds);
+  EXPECT_LT(even->hardwareFlops, whole->hardwareFlops);
+}
+
 TEST(Projection, everyReductionOfAStepCounts) {
   Layout layout = layoutOf(1, 1, 4, 16, 256);
   layout.plan.zero = 2, layout.plan.chunks = 2, layout.plan.run = {4};

@@ -5,7 +5,9 @@
 #ifndef DROVER_COST_DOCUMENTS_H
 #define DROVER_COST_DOCUMENTS_H
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 namespace drover::cost {
@@ -33,6 +35,17 @@ struct DocumentLoad {
 /// microbatch. Read off a sample of sequences that is the same in every run; about a millisecond. Expects lengths of at
 /// least 1 and, with cp > 1, a sequence that 2 * cp divides.
 DocumentLoad loadOf(const DocumentLengths &lengths, int64_t sequence, int64_t cp, int64_t microbatch);
+
+/// The loads of one corpus, each read off its sample once.
+class DocumentLoads {
+public:
+  explicit DocumentLoads(DocumentLengths lengths) : lengths(std::move(lengths)) {}
+  const DocumentLoad &of(int64_t sequence, int64_t cp, int64_t microbatch);
+
+private:
+  DocumentLengths lengths;
+  std::map<std::array<int64_t, 3>, DocumentLoad> known;
+};
 
 } // namespace drover::cost
 

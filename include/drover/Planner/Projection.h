@@ -5,9 +5,11 @@
 #ifndef DROVER_PLANNER_PROJECTION_H
 #define DROVER_PLANNER_PROJECTION_H
 
+#include "drover/Cost/Documents.h"
 #include "drover/Cost/Work.h"
 #include "drover/Planner/Replay.h"
 #include "drover/Schedule/Plan.h"
+#include <memory>
 
 namespace drover::planner {
 
@@ -32,7 +34,8 @@ struct Software {
   int64_t shardRanks = 0;    // ranks that the optimizer's state is spread over, where not all of CP x DP; 0: all
   std::optional<cost::Recompute> recompute; // in place of the plan's
   std::optional<cost::TpOverlap> tpOverlap; // in place of the plan's
-  double documentLength = 0;                // as cost::Sizes has it
+  /// With masks by document, whose lengths these are; null: every sequence is one document.
+  std::shared_ptr<cost::DocumentLoads> documents;
 };
 
 /// Parts of a step of the stage with most work. They add up to it.
@@ -40,7 +43,7 @@ struct Breakdown {
   double matmul = 0, attention = 0, memoryBound = 0, head = 0;
   double tpExposed = 0, cpExposed = 0, ppExposed = 0, dpExposed = 0;
   double bubble = 0, optimizer = 0, launch = 0;
-  double imbalance = 0; // waiting for the slowest device
+  double imbalance = 0; // waiting for the slowest device, and for the rank with the longest documents
 
   double total() const {
     return matmul + attention + memoryBound + head + tpExposed + cpExposed + ppExposed + dpExposed + bubble +
@@ -86,11 +89,12 @@ struct LayoutCosts {
   double optimizer = 0;
   double slowest = 0;    // of the slowest device over the mean one, less 1
   double contention = 0; // the device's
+  double documents = 0;  // of the DP rank whose microbatches have the longest documents over the mean one
   int64_t microbatches = 0;
   double hardwareFlops = 0; // of a step, all ranks
   ChunkShape shape;
 
-  double stepSeconds(double makespan) const { return makespan * (1 + slowest) + dpSerial + optimizer; }
+  double stepSeconds(double makespan) const { return makespan * (1 + slowest) + documents + dpSerial + optimizer; }
 };
 schedule::Result<LayoutCosts> priceLayout(const cost::ModelShape &shape, const cluster::Cluster &cluster,
                                           const Layout &layout, const Software &software = {},
