@@ -86,7 +86,8 @@ Value drover::tfm::matchRow(Value value) {
     return {};
   // The leading dimensions are those of the root, in order; what the root has beyond has size 1.
   unsigned leading = type.getRank() - 1;
-  if (sizes->size() < leading || !llvm::all_of(ArrayRef(*sizes).drop_front(leading), [](Size s) { return s.isOne(); }))
+  if (sizes->size() < leading ||
+      !llvm::all_of(ArrayRef(*sizes).drop_front(leading), [](const Size &s) { return s.isOne(); }))
     return {};
   for (unsigned dim = 0; dim < leading; ++dim)
     if (view.dims[dim].empty() ? !(*sizes)[dim].isOne() : view.wholeRootDim(dim) != std::optional<unsigned>(dim))

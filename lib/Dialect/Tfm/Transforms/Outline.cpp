@@ -83,7 +83,7 @@ void Outline::outline(func::FuncOp model) {
   Block &block = model.getBody().front();
   OpBuilder builder(block.getTerminator());
 
-  std::map<std::vector<const void *>, func::FuncOp> bodies;
+  std::map<std::vector<uintptr_t>, func::FuncOp> bodies;
   llvm::MapVector<Operation *, int64_t> layersOf;
   IRMapping mapping;
   int64_t layer = 0;

@@ -164,24 +164,25 @@ BodyShape OutlineAnalysis::shapeOf(const Segment &segment) {
   return shape;
 }
 
-std::vector<const void *> OutlineAnalysis::keyOf(const BodyShape &shape, bool withAttributes) {
-  std::vector<const void *> key;
+std::vector<uintptr_t> OutlineAnalysis::keyOf(const BodyShape &shape, bool withAttributes) {
+  std::vector<uintptr_t> key;
   DenseMap<Value, uintptr_t> number;
-  auto add = [&](uintptr_t value) { key.push_back(reinterpret_cast<const void *>(value)); };
+  auto add = [&](uintptr_t value) { key.push_back(value); };
+  auto addPointer = [&](const void *pointer) { add(reinterpret_cast<uintptr_t>(pointer)); };
   for (Value operand : shape.operands) {
     add(groupOf(operand));
-    key.push_back(operand.getType().getAsOpaquePointer());
+    addPointer(operand.getType().getAsOpaquePointer());
     number.try_emplace(operand, number.size());
   }
   for (Operation *op : shape.operations) {
-    key.push_back(op->getName().getAsOpaquePointer());
+    addPointer(op->getName().getAsOpaquePointer());
     if (withAttributes)
-      key.push_back(op->getAttrDictionary().getAsOpaquePointer());
+      addPointer(op->getAttrDictionary().getAsOpaquePointer());
     add(op->getNumOperands());
     for (Value operand : op->getOperands())
       add(number.lookup(operand));
     for (Value result : op->getResults()) {
-      key.push_back(result.getType().getAsOpaquePointer());
+      addPointer(result.getType().getAsOpaquePointer());
       number.try_emplace(result, number.size());
     }
   }
@@ -191,7 +192,7 @@ std::vector<const void *> OutlineAnalysis::keyOf(const BodyShape &shape, bool wi
 }
 
 void OutlineAnalysis::findLayers() {
-  std::map<std::vector<const void *>, unsigned> numbers;
+  std::map<std::vector<uintptr_t>, unsigned> numbers;
   SmallVector<unsigned> keys, weights;
   for (const Segment &segment : segments) {
     auto key = keyOf(shapeOf(segment), /*withAttributes=*/false);

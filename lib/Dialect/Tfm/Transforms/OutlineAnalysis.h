@@ -26,7 +26,7 @@ struct BodyShape {
   /// Values that other bodies or the function's results use.
   llvm::SmallVector<mlir::Value> results;
   /// Equal for bodies that are equal: operations, attributes, types and wiring.
-  std::vector<const void *> key;
+  std::vector<uintptr_t> key;
 };
 
 /// The segments of `model` and the group of them that repeats.
@@ -53,7 +53,7 @@ private:
   /// The group of `BodyShape::operands` that a value belongs to.
   unsigned groupOf(mlir::Value operand);
   bool onStream(mlir::Operation *op) const { return streamOps.contains(op); }
-  std::vector<const void *> keyOf(const BodyShape &shape, bool withAttributes);
+  std::vector<uintptr_t> keyOf(const BodyShape &shape, bool withAttributes);
 
   mlir::func::FuncOp model;
   mlir::Block &block;

@@ -184,7 +184,7 @@ std::optional<Angles> TableReader::readAnew(const Rotation &rotation, Value rota
     Angles angles;
     angles.positions = positions;
     bool first = true, explained = true;
-    for (SmallVector<int64_t> symbols : sampleSizes(rotated.getDefiningOp())) {
+    for (const SmallVector<int64_t> &symbols : sampleSizes(rotated.getDefiningOp())) {
       explained = readAt(rotation, shape, symbols, angles, first);
       first = false;
       if (!explained)

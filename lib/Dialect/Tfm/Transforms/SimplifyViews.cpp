@@ -58,7 +58,7 @@ struct FoldBroadcast : OpRewritePattern<BroadcastOp> {
     if (!outer || !inner || outer->size() <= inner->size())
       return failure();
     size_t added = outer->size() - inner->size();
-    if (!llvm::all_of(ArrayRef(*outer).take_front(added), [](Size size) { return size.isOne(); }) ||
+    if (!llvm::all_of(ArrayRef(*outer).take_front(added), [](const Size &size) { return size.isOne(); }) ||
         ArrayRef(*outer).drop_front(added) != ArrayRef(*inner))
       return failure();
     rewriter.modifyOpInPlace(op, [&] { op.getInputMutable().assign(reshape.getInput()); });
