@@ -51,7 +51,7 @@ TEST(Program, MissingOrWronglyTypedMetadataIsLocated) {
   refuses("\"std\": 0.5", "\"value\": 0.5", "program metadata.parameters[0].init: no 'std'");
   refuses("\"kind\": \"normal\"", "\"kind\": \"uniform\"", "expected normal or constant, not 'uniform'");
   refuses("\"vocabulary\": 7", "\"vocab\": 7", "program metadata: no 'vocabulary'");
-  refuses("[0, 0], [1, 0]", "[15, 0], [1, 0]", "expected [space below 17, offset]");
+  refuses("[0, 0], [1, 0]", "[17, 0], [1, 0]", "expected [space below 17, offset]");
   refuses("\"master\"", "\"mater\"", "expected the name of a space");
   refuses("\"dtype\": \"i64\"", "\"dtype\": \"int64\"",
           "expected f32, bf16, f16, f64, i64, i32, i8 or i1, not 'int64'");
