@@ -125,6 +125,17 @@ static shard::ReductionKind reductionOf(Operation *op) {
   return cast<shard::ReduceScatterOp>(op).getReduction();
 }
 
+LogicalResult lower::verifyReductionId(Operation *op) {
+  auto id = op->getAttrOfType<IntegerAttr>(kReductionAttr);
+  if (!id || id.getInt() < 0 || id.getInt() > INT32_MAX)
+    return op->emitOpError("expects ") << kReductionAttr << ", the number of the reduction that it discharges";
+  return success();
+}
+
+IntegerAttr lower::reductionId(Operation *op) {
+  return Builder(op->getContext()).getI32IntegerAttr(op->getAttrOfType<IntegerAttr>(kReductionAttr).getInt());
+}
+
 LogicalResult lower::verifyShardOp(Operation *op) {
   FailureOr<Axes> axes = shardAxes(op);
   if (failed(axes))
@@ -151,9 +162,8 @@ LogicalResult lower::verifyShardOp(Operation *op) {
            << elementTypeOf(op->getOperand(0)) << " and " << elementTypeOf(op->getResult(0));
   if (isa<shard::AllGatherOp>(op))
     return success();
-  auto id = op->getAttrOfType<IntegerAttr>(kReductionAttr);
-  if (!id || id.getInt() < 0 || id.getInt() > INT32_MAX)
-    return op->emitOpError("expects ") << kReductionAttr << ", the number of the reduction that it discharges";
+  if (failed(verifyReductionId(op)))
+    return failure();
   shard::ReductionKind kind = reductionOf(op);
   if (kind != shard::ReductionKind::Sum && kind != shard::ReductionKind::Max)
     return op->emitOpError("expects the reduction sum or max, not ") << shard::stringifyReductionKind(kind);
@@ -178,7 +188,7 @@ void lower::emitCollectiveStart(BodyEmitter &emitter, const Views &views, Operat
   if (kind != rt::CollectiveKind::AllGather) {
     if (reductionOf(op) == shard::ReductionKind::Max)
       reduction = rt::Reduction::Max;
-    id = emitter.body.getI32IntegerAttr(op->getAttrOfType<IntegerAttr>(kReductionAttr).getInt());
+    id = reductionId(op);
   }
   rt::CollectiveStartOp::create(emitter.body, emitter.call, kind, *communicatorOf(axes), reduction, slot,
                                 emitter.strided(views.of(op->getOperand(0))),

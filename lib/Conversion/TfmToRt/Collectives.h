@@ -24,6 +24,9 @@ mlir::Value linearIndex(mlir::ImplicitLocOpBuilder &b, mlir::Value call, const A
 
 /// True for the shard ops that communicate: all_gather, reduce_scatter, all_reduce.
 bool isCollective(mlir::Operation *op);
+/// The op says which reduction it discharges.
+llvm::LogicalResult verifyReductionId(mlir::Operation *op);
+mlir::IntegerAttr reductionId(mlir::Operation *op);
 /// Holds a shard op, a slice too, against what the runtime can do.
 llvm::LogicalResult verifyShardOp(mlir::Operation *op);
 void emitCollectiveStart(BodyEmitter &emitter, const Views &views, mlir::Operation *op, int32_t slot);

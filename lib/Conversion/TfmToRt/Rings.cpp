@@ -26,7 +26,7 @@ LogicalResult lower::verifyRing(Operation *op) {
   for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
     if (Type type = elementTypeOf(value); !type.isF32() && !type.isBF16())
       return op->emitOpError("is supported in f32 and bf16 by the host target, not in ") << type;
-  return success();
+  return isa<tfm::LinearScatterOp>(op) ? verifyReductionId(op) : success();
 }
 
 bool lower::ringOperandFits(Operation *op, unsigned index, const View &view) {
@@ -223,8 +223,7 @@ static void emitLinearScatter(BodyEmitter &emitter, const Views &views, tfm::Lin
   RingEmitter ring(emitter, op, op.getDim(), shapeOf(op.getResult()));
   View result = views.of(op.getResult());
   int64_t cols = result.shape.back(), ranks = ring.numRanks();
-  auto id = op->getAttrOfType<IntegerAttr>(tfm::TfmDialect::kReductionAttr);
-  IntegerAttr reduction = id ? emitter.body.getI32IntegerAttr(id.getInt()) : IntegerAttr();
+  IntegerAttr reduction = reductionId(op);
   auto multiply = [&](int64_t step, Value into) {
     rt::Store store = rt::Store::Overwrite;
     for (auto [input, weight, inOut] : llvm::zip(op.getInputs(), op.getWeights(), op.getInOut())) {

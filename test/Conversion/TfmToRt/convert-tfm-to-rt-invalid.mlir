@@ -214,3 +214,14 @@ func.func private @body(%x: tensor<4x6xf16>, %w: tensor<6x6xf16>) -> tensor<8x6x
   return %0 : tensor<8x6xf16>
 }
 }
+
+// -----
+
+module attributes {tfm.grid = {tp = 2, cp = 1}} {
+shard.grid @grid(shape = 2x1)
+func.func private @body(%x: tensor<4x6xf32>, %w: tensor<6x6xf32>) -> tensor<2x6xf32> attributes {tfm.body = "forward"} {
+  // expected-error @below {{expects tfm.reduction, the number of the reduction that it discharges}}
+  %0 = tfm.linear_scatter %x, %w {axes = ["tp"], dim = 0 : i64, in_out = array<i1: false>} : (tensor<4x6xf32>, tensor<6x6xf32>) -> tensor<2x6xf32>
+  return %0 : tensor<2x6xf32>
+}
+}
