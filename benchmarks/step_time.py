@@ -81,12 +81,13 @@ class Drover:
         first, last = self.arguments.warmup + 1, self.arguments.warmup + self.arguments.steps
         self.train(f"--trace={path}", f"--trace-steps={first}-{last}")
         with open(path) as file:
-            events = [event for event in json.load(file)["traceEvents"] if event.get("ph") == "X"]
-        tracks = {event["tid"]: event["cat"] for event in events if "cat" in event}
+            events = json.load(file)["traceEvents"]
+        bodies = {event["tid"] for event in events if event["name"] == "thread_name" and event["args"]["name"] == "bodies"}
+        events = [event for event in events if event["ph"] == "X"]
         steps = sum(event["dur"] for event in events if event["name"].startswith("step "))
         shares = collections.Counter()
         for event in events:
-            if tracks.get(event["tid"]) == "body":
+            if event["tid"] in bodies:
                 shares[event["name"]] += event["dur"] / steps
         return shares
 
