@@ -105,3 +105,54 @@ func.func private @writes_operand(%x: memref<4x4xf32>, %workspace: memref<256xi8
   rt.collective_wait %call slot 0
   return
 }
+
+// -----
+
+// C4, inside regions, where a load of what is sent is fine.
+func.func private @loop_writes_result(%x: memref<8xf32>, %y: memref<16xf32>, %call: !rt.call) attributes {rt.body} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  // expected-note @below {{it is started here}}
+  rt.collective_start %call all_gather tp slot 0 %x into %y {inner = 8 : i64, local = 1 : i64, outer = 1 : i64, ranks = 2 : i64}
+    : memref<8xf32>, memref<16xf32>
+  scf.for %i = %c0 to %c8 step %c1 {
+    %sent = memref.load %x[%i] : memref<8xf32>
+    // expected-error @below {{'memref.store' op writes the result of the collective in flight in slot 0}}
+    memref.store %sent, %y[%i] : memref<16xf32>
+  }
+  rt.collective_wait %call slot 0
+  return
+}
+
+// -----
+
+// C4: of a buffer that may be one or the other, and of one whose size is not known.
+func.func private @either(%x: memref<8xf32>, %y: memref<16xf32>, %z: memref<16xf32>, %b: i1, %call: !rt.call) attributes {rt.body} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %either = arith.select %b, %y, %z : memref<16xf32>
+  // expected-note @below {{it is started here}}
+  rt.collective_start %call all_gather tp slot 0 %x into %y {inner = 8 : i64, local = 1 : i64, outer = 1 : i64, ranks = 2 : i64}
+    : memref<8xf32>, memref<16xf32>
+  // expected-error @below {{'memref.store' op writes the result of the collective in flight in slot 0}}
+  memref.store %one, %either[%c0] : memref<16xf32>
+  rt.collective_wait %call slot 0
+  return
+}
+
+// -----
+
+func.func private @of_any_size(%x: memref<8xf32>, %y: memref<16xf32>, %z: memref<?xf32>, %call: !rt.call) attributes {rt.body} {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1.0 : f32
+  %all = memref.cast %y : memref<16xf32> to memref<?xf32>
+  // expected-note @below {{it is started here}}
+  rt.collective_start %call all_gather tp slot 0 %x into %y {inner = 8 : i64, local = 1 : i64, outer = 1 : i64, ranks = 2 : i64}
+    : memref<8xf32>, memref<16xf32>
+  memref.store %one, %z[%c0] : memref<?xf32>
+  // expected-error @below {{'memref.store' op writes the result of the collective in flight in slot 0}}
+  memref.store %one, %all[%c0] : memref<?xf32>
+  rt.collective_wait %call slot 0
+  return
+}

@@ -6,6 +6,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -15,12 +16,14 @@ namespace drover::rt {
 #include "drover/Dialect/Rt/Transforms/Passes.h.inc"
 
 namespace {
-/// Bytes of an argument's memory.
+/// Bytes of an argument's memory; without a root, of any.
 struct Range {
   Value root;
   int64_t begin = 0, end = 0;
 
-  bool overlaps(const Range &other) const { return root == other.root && begin < other.end && other.begin < end; }
+  bool overlaps(const Range &other) const {
+    return !root || !other.root || (root == other.root && begin < other.end && other.begin < end);
+  }
 };
 
 struct Access {
@@ -29,26 +32,32 @@ struct Access {
 };
 } // namespace
 
+/// Of a size that is not known, all that there may be.
 static int64_t bytesOf(MemRefType type) {
+  if (!type.hasStaticShape())
+    return std::numeric_limits<int64_t>::max();
   return type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
 }
 
-/// Where a buffer lies; all of its root where that is not known.
+/// Where a buffer lies; all of its root where that is not known, and anywhere where it is one of several.
 static Range rangeOf(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   Operation *op = buffer.getDefiningOp();
-  if (!op)
-    return {buffer, 0, bytesOf(type)};
+  if (!op) {
+    bool isOwn = isa<FunctionOpInterface>(buffer.getParentBlock()->getParentOp());
+    return {isOwn ? buffer : Value(), 0, bytesOf(type)};
+  }
   if (auto view = dyn_cast<memref::ViewOp>(op)) {
     Range source = rangeOf(view.getSource());
     APInt shift;
-    if (matchPattern(view.getByteShift(), m_ConstantInt(&shift)))
+    if (type.hasStaticShape() && matchPattern(view.getByteShift(), m_ConstantInt(&shift)))
       return {source.root, source.begin + shift.getSExtValue(), source.begin + shift.getSExtValue() + bytesOf(type)};
     return source;
   }
   if (auto cast = dyn_cast<ViewLikeOpInterface>(op))
     return rangeOf(cast.getViewSource());
-  return {buffer, 0, bytesOf(type)};
+  bool isNew = op->getNumRegions() == 0 && llvm::none_of(op->getOperandTypes(), llvm::IsaPred<MemRefType>);
+  return {isNew ? buffer : Value(), 0, bytesOf(type)};
 }
 
 /// Whether a function stores into an argument, through whatever views of it.
@@ -85,6 +94,10 @@ static SmallVector<Access> accessesOf(Operation *op, SymbolTable &symbols) {
     auto kernel = symbols.lookup<func::FuncOp>(launch.getKernel());
     for (auto [index, operand] : llvm::enumerate(launch.getKernelOperands())) // behind the two bounds of the range
       if (isa<MemRefType>(operand.getType()) && (!kernel || isWritten(kernel.getArgument(index + 2))))
+        written.push_back(operand);
+  } else if (auto effects = dyn_cast<MemoryEffectOpInterface>(op)) {
+    for (Value operand : op->getOperands())
+      if (isa<MemRefType>(operand.getType()) && effects.getEffectOnValue<MemoryEffects::Write>(operand))
         written.push_back(operand);
   } else {
     isKnown = false;
@@ -133,10 +146,14 @@ LogicalResult BodyVerifier::wait(CollectiveWaitOp op) {
   return success();
 }
 
-/// C4.
+/// C4, of what stands in an operation's regions too.
 LogicalResult BodyVerifier::verifyAccesses(Operation *op) {
   if (inFlight.empty())
     return success();
+  for (Region &region : op->getRegions())
+    for (Operation &nested : region.getOps())
+      if (failed(verifyAccesses(&nested)))
+        return failure();
   for (const Access &access : accessesOf(op, symbols))
     for (auto &[slot, flying] : inFlight) {
       bool touchesOut = access.range.overlaps(rangeOf(flying.getOut()));
