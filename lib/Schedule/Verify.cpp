@@ -378,6 +378,15 @@ void Verifier::runCall(const StepCall &call, const drover_action &action, const 
     if (begin >= 0 && perMicrobatch && !states[stageIndex].arena.holds(begin, value.bytes, {root, action.microbatch}))
       report(where + ": operand " + std::to_string(i) + " in space " + nameOf(call.operands[i].space) + " at byte " +
              std::to_string(begin) + " does not hold its value of this microbatch");
+    if (value.kind == ValueKind::Parameter || value.kind == ValueKind::Accumulator) {
+      const PlacedParameter &parameter = step.parameters[static_cast<size_t>(value.index)];
+      const Operand &operand = call.operands[i];
+      int32_t bucket = operand.bucket >= 0 ? operand.bucket : step.chunks[action.chunk].bucket;
+      bool isIts = bucket == parameter.bucket && operand.offset == parameter.offset;
+      if (!isIts || (operand.space == Space::Accumulator) != (value.kind == ValueKind::Accumulator))
+        report(where + ": operand " + std::to_string(i) + " in space " + nameOf(operand.space) + " is not " +
+               (value.kind == ValueKind::Accumulator ? "the accumulator of '" : "'") + parameter.parameter.name + "'");
+    }
   }
   for (const Operand &operand : call.operands)
     if (operand.space == Space::Parameter) {
@@ -515,7 +524,8 @@ void Verifier::checkBuckets() {
     const Bucket &bucket = step.buckets[parameter.bucket];
     auto holds = [&](const Section &section) {
       return section.first <= parameter.offset && end <= section.first + section.elements &&
-             section.decay == parameter.parameter.decay && section.trainable != parameter.parameter.frozen;
+             section.decay == parameter.parameter.decay && section.trainable != parameter.parameter.frozen &&
+             section.sum == parameter.parameter.sum && section.replicated == parameter.parameter.replicated;
     };
     if (std::none_of(bucket.sections.begin(), bucket.sections.end(), holds) || parameter.offset % kBucketAlignment)
       report("parameter '" + parameter.parameter.name + "' at element " + std::to_string(parameter.offset) +

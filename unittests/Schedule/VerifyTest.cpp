@@ -115,6 +115,37 @@ TEST_F(VerifyTest, operandsThatMoveAreReported) {
         }
 }
 
+TEST_F(VerifyTest, howAGradientIsReducedIsReported) {
+  for (size_t b = 0; b < step.buckets.size(); ++b)
+    for (size_t s = 0; s < step.buckets[b].sections.size(); ++s)
+      for (GridAxis Section::*field : {&Section::sum, &Section::replicated}) {
+        StepProgram mutant = step;
+        GridAxis &axis = mutant.buckets[b].sections[s].*field;
+        axis = axis == GridAxis::None ? GridAxis::Tp : GridAxis::None;
+        EXPECT_TRUE(reported(mutant)) << "bucket " << b << ", section " << s;
+      }
+}
+
+TEST_F(VerifyTest, exchangedParametersAndAccumulatorsAreReported) {
+  size_t exchanged = 0;
+  for (size_t chunk = 0; chunk < step.chunks.size(); ++chunk)
+    for (size_t phase = 0; phase < 2; ++phase)
+      for (size_t c = 0; c < step.chunks[chunk].phases[phase].size(); ++c) {
+        const std::vector<Operand> &operands = step.chunks[chunk].phases[phase][c].operands;
+        for (size_t i = 0; i < operands.size(); ++i)
+          for (size_t j = i + 1; j < operands.size(); ++j) {
+            if (!isBucketSpace(operands[i].space) || !isBucketSpace(operands[j].space) || operands[i] == operands[j])
+              continue;
+            StepProgram mutant = step;
+            std::vector<Operand> &changed = mutant.chunks[chunk].phases[phase][c].operands;
+            std::swap(changed[i], changed[j]);
+            EXPECT_TRUE(reported(mutant)) << "chunk " << chunk << ", phase " << phase << ", call " << c;
+            ++exchanged;
+          }
+      }
+  EXPECT_GT(exchanged, 0u);
+}
+
 TEST_F(VerifyTest, overlappingParametersAreReported) {
   StepProgram mutant = step;
   mutant.parameters[1].offset = mutant.parameters[0].offset;
