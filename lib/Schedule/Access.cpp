@@ -68,3 +68,12 @@ bool drover::schedule::reducesEveryRun(const StepProgram &step, const Bucket &bu
            std::find(other.chunks.begin(), other.chunks.end(), chunk) != other.chunks.end();
   });
 }
+
+uint32_t drover::schedule::tieOf(const StepProgram &step, const Bucket &bucket) {
+  std::vector<int32_t> holders = step.stagesOf(bucket);
+  if (holders.size() > 1)
+    for (const Communicator &communicator : step.communicators)
+      if (communicator.isTie && communicator.stages == holders)
+        return communicator.id;
+  return 0;
+}

@@ -5,6 +5,7 @@
 #include "PlaceBatch.h"
 #include "Hazards.h"
 #include "SlotPlan.h"
+#include "drover/Schedule/Access.h"
 #include "drover/Schedule/BucketPlan.h"
 #include "drover/Schedule/GlobalOrder.h"
 #include <algorithm>
@@ -98,7 +99,6 @@ private:
     return action;
   }
   uint32_t peerOf(uint32_t from, uint32_t to, bool forward) const;
-  uint32_t tieOf(const Bucket &bucket) const;
   int64_t boundaryBytes(Space space, uint32_t chunk) const;
   int32_t &slotOf(Space space, uint32_t chunk, uint32_t microbatch) {
     size_t kind = static_cast<size_t>(space) - static_cast<size_t>(Space::X);
@@ -251,14 +251,6 @@ uint32_t BatchPlacer::peerOf(uint32_t from, uint32_t to, bool forward) const {
         communicator.to == static_cast<int32_t>(to))
       return communicator.id;
   assert(false && "no communicator for an edge");
-  return 0;
-}
-
-uint32_t BatchPlacer::tieOf(const Bucket &bucket) const {
-  std::vector<int32_t> holders = step.stagesOf(bucket);
-  for (const Communicator &communicator : step.communicators)
-    if (communicator.isTie && communicator.stages == holders)
-      return communicator.id;
   return 0;
 }
 
@@ -452,7 +444,7 @@ void BatchPlacer::release(const GlobalItem &item, const Binding &dying) {
 void BatchPlacer::emitGather(const std::vector<int32_t> &stageIndices, int32_t bucket,
                              const std::vector<uint32_t> &instances) {
   drover_action action = actionOf(DROVER_GATHER, DROVER_STREAM_GATHER, static_cast<uint32_t>(bucket));
-  action.peer = stageIndices.size() > 1 ? tieOf(step.buckets[bucket]) : 0;
+  action.peer = tieOf(step, step.buckets[bucket]);
   std::vector<HazardTracker::Pending> pending;
   for (size_t i = 0; i < stageIndices.size(); ++i) {
     StageState &state = states[stageIndices[i]];
@@ -480,7 +472,7 @@ void BatchPlacer::emitGather(const std::vector<int32_t> &stageIndices, int32_t b
 void BatchPlacer::emitReduce(const std::vector<int32_t> &stageIndices, int32_t bucket,
                              const std::vector<uint32_t> &instances) {
   drover_action action = actionOf(DROVER_REDUCE, DROVER_STREAM_REDUCE, static_cast<uint32_t>(bucket));
-  action.peer = stageIndices.size() > 1 ? tieOf(step.buckets[bucket]) : 0;
+  action.peer = tieOf(step, step.buckets[bucket]);
   std::vector<HazardTracker::Pending> pending;
   std::vector<Binding> freed;
   for (size_t i = 0; i < stageIndices.size(); ++i) {

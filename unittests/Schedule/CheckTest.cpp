@@ -111,6 +111,20 @@ TEST_P(CheckTest, everyRetargetedActionIsReported) {
 }
 
 /// Two messages of one stream, or two phases, change places.
+// On all holders at once, so that the operations still match.
+TEST_P(CheckTest, aTiedBucketThatIsNotExchangedIsReported) {
+  for (uint32_t b = 0; b < step.buckets.size(); ++b)
+    for (uint8_t kind : {DROVER_GATHER, DROVER_REDUCE}) {
+      StepProgram mutant = step;
+      bool isChanged = false;
+      for (drover_action &action : mutant.actions)
+        if (action.kind == kind && action.chunk == b && action.peer != 0)
+          action.peer = 0, isChanged = true;
+      EXPECT_EQ(isReported(mutant), isChanged) << "bucket " << b;
+      EXPECT_TRUE(isChanged || step.stagesOf(step.buckets[b]).size() < 2) << "bucket " << b;
+    }
+}
+
 TEST_P(CheckTest, everyReorderedMessageIsReported) {
   for (Place place : allPlaces(step)) {
     const drover_action &action = actionAt(step, place);

@@ -37,6 +37,10 @@ bool hasDynamicParameters(const StepProgram &step, const Bucket &bucket);
 /// Whether a bucket is reduced after each group of microbatches, not once a step.
 bool reducesEveryRun(const StepProgram &step, const Bucket &bucket);
 
+/// The communicator over the stages that hold a bucket, in which its gradients are added up and its parameters spread;
+/// 0 where one stage holds it.
+uint32_t tieOf(const StepProgram &step, const Bucket &bucket);
+
 } // namespace drover::schedule
 
 #endif // DROVER_SCHEDULE_ACCESS_H

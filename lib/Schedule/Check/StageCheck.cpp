@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "StageCheck.h"
 #include "ArenaState.h"
+#include "drover/Schedule/Access.h"
 #include <algorithm>
 #include <set>
 
@@ -54,6 +55,7 @@ private:
   void contribute(uint64_t i, const std::vector<int32_t> &accumulators);
   void readGradients(uint64_t i);
   void message(uint64_t i);
+  void checkTie(uint64_t i);
   void gather(uint64_t i);
   void reduce(uint64_t i);
   void norm(uint64_t i);
@@ -256,12 +258,21 @@ void StageReplay::message(uint64_t i) {
                 {Content::BoundaryGradient, facts.boundary(next), action.microbatch});
 }
 
+/// Every holder of a bucket takes part in what is done with it.
+void StageReplay::checkTie(uint64_t i) {
+  const drover_action &action = at(i);
+  if (uint32_t tie = tieOf(step, step.buckets[action.chunk]); action.peer != tie)
+    faults.report(faults.describe(index, i), " is over communicator ", action.peer, ", expected ", tie,
+                  tie ? ", of all stages that hold the bucket" : ", for one stage holds the bucket");
+}
+
 void StageReplay::gather(uint64_t i) {
   const drover_action &action = at(i);
   if (!holds(action.chunk))
     faults.report(faults.describe(index, i), ": the stage does not hold the bucket");
   if (buckets[action.chunk].isUpdated)
     faults.report(faults.describe(index, i), " comes after the update");
+  checkTie(i);
   int64_t place = placeOf(action.chunk, Space::Parameter, action);
   Content parameters{Content::Parameter, action.chunk, 0};
   if (isMaster(action.chunk))
@@ -274,6 +285,7 @@ void StageReplay::reduce(uint64_t i) {
   const drover_action &action = at(i);
   BucketState &state = buckets[action.chunk];
   Content sums{Content::Accumulator, action.chunk, 0}, gradient{Content::Gradient, action.chunk, 0};
+  checkTie(i);
   if (state.contributions == 0 && expected[action.chunk] > 0)
     faults.report(faults.describe(index, i), ": ", describe(sums), " hold nothing, or are reduced already");
   bool adds = action.flags & DROVER_ACTION_ADD;
