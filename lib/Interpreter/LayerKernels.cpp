@@ -49,12 +49,16 @@ static int64_t rows(const Tensor &tensor) {
   return tensor.shape.empty() ? 1 : countElements(ArrayRef(tensor.shape).drop_back());
 }
 
+static void multiplyRows(const Tensor &input, const Tensor &weight, bool inOut, Tensor &result) {
+  multiply(rows(input), result.shape.back(), input.shape.back(), input.floats.data(), false, weight.floats.data(),
+           !inOut, result.floats.data());
+}
+
 Tensor interpreter::multiplyRows(const Tensor &input, const Tensor &weight, bool inOut, ElementKind kind) {
   SmallVector<int64_t> shape(input.shape);
   shape.back() = weight.shape[inOut ? 1 : 0];
   Tensor result(kind, shape);
-  multiply(rows(input), shape.back(), input.shape.back(), input.floats.data(), false, weight.floats.data(), !inOut,
-           result.floats.data());
+  ::multiplyRows(input, weight, inOut, result);
   return result;
 }
 
@@ -66,7 +70,7 @@ static LogicalResult linear(tfm::LinearOp op, Call &call) {
   shape.back() = weight.shape[op.getInOut() ? 1 : 0];
   if (failed(call.allocate(0, shape)))
     return failure();
-  call.results[0] = interpreter::multiplyRows(input, weight, op.getInOut(), call.results[0].kind);
+  multiplyRows(input, weight, op.getInOut(), call.results[0]);
   return success();
 }
 

@@ -93,19 +93,12 @@ LogicalResult Compilation::run() {
   if (failed(checkOutput()))
     return failure();
   StringRef last = lastPhase(options);
-  for (size_t i = 0; i < std::size(kPhases); ++i) {
-    const PhaseInfo &phase = kPhases[i];
-    if (phase.trainOnly && !options.train)
-      continue;
-    if (failed(runPhase(i)))
-      return failure();
-    if (phase.name != last)
-      continue;
-    // The machine's phases write their own files, except where only the program is asked for.
-    bool text = phase.name != "object" && phase.name != "link";
-    return text ? writeText([&](raw_ostream &os) { return printState(phase.name, os); }) : success();
-  }
-  return success();
+  if (failed(runUpTo(last)))
+    return failure();
+  // The machine's phases write their own files.
+  if (last == "object" || last == "link")
+    return success();
+  return writeText([&](raw_ostream &os) { return printState(last, os); });
 }
 
 LogicalResult Compilation::runPhase(size_t index) {

@@ -21,11 +21,6 @@ std::vector<Comparison::Option> Comparison::differences() const {
   return result;
 }
 
-const StageMemory &Comparison::fullestOf(const RankedPlan &plan) {
-  return *std::max_element(plan.memory.begin(), plan.memory.end(),
-                           [](const StageMemory &a, const StageMemory &b) { return a.total() < b.total(); });
-}
-
 std::optional<Error> planner::setChoices(Problem &problem, const std::string &text) {
   bool fixesDp = false;
   for (size_t begin = 0; begin <= text.size();) {

@@ -146,7 +146,6 @@ double TensorSizes::headWorkspace() const {
   return gradients + (full() ? rows * widths.vocabulary * 4 - wideResidual() - 2 * own : 0);
 }
 
-double dtypeBytes(const schedule::Plan &plan) { return plan.computeType == "f32" ? 4 : 2; }
 bool keepsWeights(const schedule::Plan &plan) { return !(plan.isSharded() && plan.zero == 3); }
 bool keepsAccumulators(const schedule::Plan &plan) { return !(plan.isSharded() && plan.zero >= 2); }
 
@@ -159,7 +158,7 @@ void addLasting(const schedule::Plan &plan, int64_t elements, bool isShared, boo
   auto count = static_cast<double>(paddedElements(plan, elements));
   double shard = plan.isSharded() ? count / static_cast<double>(plan.cp * plan.dp) : count;
   if (keepsWeights(plan) || isShared)
-    memory.weights += count * dtypeBytes(plan);
+    memory.weights += count * elementBytes(plan);
   if (isOwner) {
     if (plan.computeType != "f32" || plan.isSharded())
       memory.optimizer += shard * 4;
@@ -356,7 +355,7 @@ std::vector<StageMemory> planner::memoryOf(const cost::ModelShape &shape, const 
     StageMemory &of = memory[stage];
     const ReplayProgram::Dynamic &dynamic = program.dynamicOf(static_cast<int64_t>(stage));
     of.gradients += static_cast<double>(dynamic.accumulatorSpace) * 4;
-    of.gathered = static_cast<double>(dynamic.parameterSpace) * dtypeBytes(plan);
+    of.gathered = static_cast<double>(dynamic.parameterSpace) * elementBytes(plan);
     of.stash = slots[stage].stash;
     of.logits = slots[stage].logits;
     of.inputs = slots[stage].inputs;

@@ -38,6 +38,12 @@ using Parts = std::vector<std::pair<const char *, double>>;
 
 std::string tenth(double value) { return fixed(value, 1); }
 
+/// A drawing as wide as the page.
+std::string drawing(double height, const std::string &elements) {
+  return "<svg viewBox=\"0 0 " + fixed(kWidth, 0) + " " + fixed(height, 0) + "\" width=\"" + fixed(kWidth, 0) +
+         "\" font-family=\"sans-serif\" font-size=\"12\">" + elements + "</svg>\n";
+}
+
 /// Bars of parts on one scale, each with a label, a legend below, and a line where something ends.
 class BarChart {
 public:
@@ -74,8 +80,7 @@ public:
          << "\" y=\"11\" text-anchor=\"end\" fill=\"#b42318\">" << escapeMarkup(limitText) << "</text>\n";
     }
     drawLegend(os, y);
-    return "<svg viewBox=\"0 0 " + fixed(kWidth, 0) + " " + fixed(y + 8, 0) + "\" width=\"" + fixed(kWidth, 0) +
-           "\" font-family=\"sans-serif\" font-size=\"12\">" + os.str() + "</svg>\n";
+    return drawing(y + 8, os.str());
   }
 
 private:
@@ -166,8 +171,7 @@ std::string drawTimeline(const DetailedPlan &plan) {
        << colors[kind] << "\"/><text x=\"" << tenth(x + 14) << "\" y=\"" << tenth(y) << "\">" << name << "</text>";
     x += 30 + 7.2 * static_cast<double>(name.size());
   }
-  return "<svg viewBox=\"0 0 " + fixed(kWidth, 0) + " " + fixed(y + 8, 0) + "\" width=\"" + fixed(kWidth, 0) +
-         "\" font-family=\"sans-serif\" font-size=\"12\">" + os.str() + "</svg>\n";
+  return drawing(y + 8, os.str());
 }
 
 /// Memory of the fullest stage across, time of a step up.
@@ -193,8 +197,7 @@ std::string drawPareto(const std::vector<ParetoPoint> &points) {
        << gib(point.plan.peakBytes()) << "</text>";
   }
   os << "<path d=\"" << line << "\" fill=\"none\" stroke=\"#0072b2\" stroke-opacity=\"0.5\"/>";
-  return "<svg viewBox=\"0 0 " + fixed(kWidth, 0) + " " + fixed(height, 0) + "\" width=\"" + fixed(kWidth, 0) +
-         "\" font-family=\"sans-serif\" font-size=\"12\">" + os.str() + "</svg>\n";
+  return drawing(height, os.str());
 }
 
 class Page {

@@ -60,7 +60,9 @@ Json planJson(const Report &report, const RankedPlan &ranked) {
                {"memory_bytes", std::move(memory)},
                {"fits", ranked.fits},
                {"breakdown_s", partsJson(partsOf(projection.breakdown))}};
-  if (Result<DetailedPlan> detailed = detail(*report.problem, ranked.layout))
+  if (report.best && &ranked == &report.solution.plans.front()) // is known in full
+    json["placement"] = placementJson(*report.problem, *report.best);
+  else if (Result<DetailedPlan> detailed = detail(*report.problem, ranked.layout))
     json["placement"] = placementJson(*report.problem, *detailed);
   return json;
 }

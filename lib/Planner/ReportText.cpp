@@ -95,10 +95,7 @@ void printMemory(std::ostream &os, const RankedPlan &plan, const cluster::Device
   for (auto [name, bytes] : partsOf(StageMemory()))
     header.emplace_back(name);
   TextTable table(std::move(header));
-  auto fullest = static_cast<size_t>(
-      std::max_element(plan.memory.begin(), plan.memory.end(),
-                       [](const StageMemory &a, const StageMemory &b) { return a.total() < b.total(); }) -
-      plan.memory.begin());
+  auto fullest = static_cast<size_t>(&plan.fullest() - plan.memory.data());
   for (size_t stage = 0; stage < plan.memory.size(); ++stage) {
     if (plan.memory.size() > kMostStages && stage > 0 && stage != fullest && stage + 1 < plan.memory.size())
       continue;
@@ -138,8 +135,7 @@ void printComparison(std::ostream &os, const Comparison &comparison) {
     addParts(parts, best[i].first, best[i].second, other[i].second, 1, digits);
   addParts(parts, "step", comparison.best.projection.stepSeconds, comparison.other.projection.stepSeconds, 1, digits);
   TextTable memory({"GiB of the fullest stage", "best", "other", "difference"});
-  const StageMemory &ofBest = Comparison::fullestOf(comparison.best),
-                    &ofOther = Comparison::fullestOf(comparison.other);
+  const StageMemory &ofBest = comparison.best.fullest(), &ofOther = comparison.other.fullest();
   auto bestBytes = partsOf(ofBest), otherBytes = partsOf(ofOther);
   for (size_t i = 0; i < bestBytes.size(); ++i)
     addParts(memory, bestBytes[i].first, bestBytes[i].second, otherBytes[i].second, 1 << 30, 2);

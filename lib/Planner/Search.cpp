@@ -6,6 +6,7 @@
 #include "PlaceAxes.h"
 #include "Space.h"
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -309,11 +310,10 @@ Result<Solution> Solver::run(bool bounded, bool withReasons) {
 
 } // namespace
 
-double RankedPlan::peakBytes() const {
-  double most = 0;
-  for (const StageMemory &stage : memory)
-    most = std::max(most, stage.total());
-  return most;
+const StageMemory &RankedPlan::fullest() const {
+  assert(!memory.empty() && "a plan has stages");
+  return *std::max_element(memory.begin(), memory.end(),
+                           [](const StageMemory &a, const StageMemory &b) { return a.total() < b.total(); });
 }
 
 bool planner::fitsOn(const cluster::Device &device, const std::vector<StageMemory> &memory) {

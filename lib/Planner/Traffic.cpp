@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Planner/Traffic.h"
+#include "drover/Planner/Memory.h"
 #include <algorithm>
 
 using namespace drover;
@@ -12,8 +13,7 @@ using cluster::AxisSet;
 
 namespace {
 
-/// Of an element that is gathered, and of one that is reduced.
-double parameterBytes(const schedule::Plan &plan) { return plan.computeType == "f32" ? 4 : 2; }
+/// Of an element that is reduced.
 constexpr double kGradientBytes = 4;
 
 /// Of the bodies' collectives over an axis, on the stage with most layers.
@@ -52,7 +52,7 @@ double messageBytes(const Problem &problem, const DetailedPlan &plan) {
     if (auto stage = static_cast<size_t>(item.send / ReplayProgram::NumLanes); stage < sends.size())
       ++sends[stage];
   double residual = static_cast<double>(options.microbatch * options.sequenceLength * problem.model.hidden) *
-                    parameterBytes(options) / static_cast<double>(options.cp * options.tp);
+                    elementBytes(options) / static_cast<double>(options.cp * options.tp);
   return static_cast<double>(*std::max_element(sends.begin(), sends.end())) * residual;
 }
 
@@ -68,7 +68,7 @@ double exchangeBytes(const DetailedPlan &plan) {
     bool gathers = event.kind == ReplayProgram::Event::Gather;
     double share = (ranks - 1) / ranks * (gathers || options.isSharded() ? 1 : 2);
     bytes[event.stages[0]] +=
-        static_cast<double>(elements[event.bucket]) * share * (gathers ? parameterBytes(options) : kGradientBytes);
+        static_cast<double>(elements[event.bucket]) * share * (gathers ? elementBytes(options) : kGradientBytes);
   }
   return *std::max_element(bytes.begin(), bytes.end());
 }

@@ -25,6 +25,24 @@ bool Machine::ordered(const Stamp &stamp, unsigned thread, uint32_t since) const
   return !stamp.lanes && stamp.thread == thread;
 }
 
+Stamp Machine::stampOf(unsigned thread) const {
+  Stamp stamp;
+  stamp.epoch = epoch;
+  stamp.thread = thread;
+  stamp.warpEpoch = warps[thread / warpSize].epoch;
+  return stamp;
+}
+
+/// Checks the cells of an access to `bytes` bytes at `offset` of the shadowed memory.
+void Machine::checkCells(Shadow &shadow, size_t offset, uint32_t bytes, uint32_t flags, unsigned thread, bool shared,
+                         uint32_t site) {
+  if (!(checks & DROVER_EMU_CHECK_RACES))
+    return;
+  Cell *cells = shadow.cells();
+  for (size_t i = offset >> kernel->granule, last = (offset + bytes - 1) >> kernel->granule; i <= last; ++i)
+    checkOrder(cells[i], flags, thread, shared, shadow.base + (i << kernel->granule), site);
+}
+
 void Machine::checkOrder(Cell &cell, uint32_t flags, unsigned thread, bool shared, const void *at, uint32_t site) {
   uint32_t since = shared ? blockEpoch : launchEpoch;
   bool write = flags & DROVER_EMU_WRITE, atomic = flags & DROVER_EMU_ATOMIC;
@@ -39,10 +57,7 @@ void Machine::checkOrder(Cell &cell, uint32_t flags, unsigned thread, bool share
   };
   if (!(atomic && cell.write.atomic) && !ordered(cell.write, thread, since))
     race(cell.write, "write");
-  Stamp now;
-  now.epoch = epoch;
-  now.thread = thread;
-  now.warpEpoch = warps[thread / warpSize].epoch;
+  Stamp now = stampOf(thread);
   now.atomic = atomic;
   if (write) {
     if (!ordered(cell.read, thread, since))
@@ -107,11 +122,7 @@ void *Machine::sharedAccess(char *at, uint32_t bytes, uint32_t flags, unsigned t
     sharedShadow.written.set(offset, bytes);
   else if ((checks & DROVER_EMU_CHECK_INIT) && !sharedShadow.written.all(offset, bytes) && inFlight.none(offset, bytes))
     fault("init", site, thread, at, "read of shared memory that nobody wrote");
-  if (checks & DROVER_EMU_CHECK_RACES) {
-    Cell *cells = sharedShadow.cells();
-    for (size_t i = offset >> kernel->granule, last = (offset + bytes - 1) >> kernel->granule; i <= last; ++i)
-      checkOrder(cells[i], flags, thread, true, sharedMemory.get() + (i << kernel->granule), site);
-  }
+  checkCells(sharedShadow, offset, bytes, flags, thread, /*shared=*/true, site);
   return at;
 }
 
@@ -160,11 +171,7 @@ void *Machine::globalAccess(char *at, uint32_t bytes, uint32_t flags, int32_t ar
     shadow.written.set(offset, bytes);
   else if ((checks & DROVER_EMU_CHECK_INIT) && !shadow.written.all(offset, bytes))
     fault("init", site, current, at, "read of global memory that nobody wrote");
-  if (checks & DROVER_EMU_CHECK_RACES) {
-    Cell *cells = shadow.cells();
-    for (size_t i = offset >> kernel->granule, last = (offset + bytes - 1) >> kernel->granule; i <= last; ++i)
-      checkOrder(cells[i], flags, current, false, shadow.base + (i << kernel->granule), site);
-  }
+  checkCells(shadow, offset, bytes, flags, current, /*shared=*/false, site);
   return at;
 }
 
@@ -208,13 +215,8 @@ void Machine::waitForCopies(uint32_t pending) {
         continue;
       // Others see the data after a barrier that follows the wait.
       Cell *cells = sharedShadow.cells();
-      for (size_t i = offset >> kernel->granule; i <= (offset + copy.bytes - 1) >> kernel->granule; ++i) {
-        Stamp now;
-        now.epoch = epoch;
-        now.thread = current;
-        now.warpEpoch = warps[current / warpSize].epoch;
-        cells[i].write = now;
-      }
+      for (size_t i = offset >> kernel->granule; i <= (offset + copy.bytes - 1) >> kernel->granule; ++i)
+        cells[i].write = stampOf(current);
     }
 }
 

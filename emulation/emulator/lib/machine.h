@@ -102,6 +102,10 @@ private:
   void *globalAccess(char *at, uint32_t bytes, uint32_t flags, int32_t argument, uint32_t site);
   Region *findRegion(const char *at, uint32_t bytes, bool write);
   void checkOrder(Cell &cell, uint32_t flags, unsigned thread, bool shared, const void *at, uint32_t site);
+  void checkCells(Shadow &shadow, size_t offset, uint32_t bytes, uint32_t flags, unsigned thread, bool shared,
+                  uint32_t site);
+  /// What `thread` does now.
+  Stamp stampOf(unsigned thread) const;
   bool ordered(const Stamp &stamp, unsigned thread, uint32_t since) const;
   void *faultPlace(bool write);
   void fault(const char *check, uint32_t site, int thread, const void *at, const std::string &what);

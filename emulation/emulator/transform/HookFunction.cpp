@@ -29,6 +29,15 @@ constexpr RegisterName registers[] = {
     {"warpsize", DROVER_EMU_WARPSIZE},
 };
 
+/// The emulator's number of one of NVVM's kinds.
+template <typename Kind, size_t count>
+std::optional<uint32_t> numberOf(const std::pair<Kind, uint32_t> (&numbers)[count], Kind kind) {
+  for (auto [nvvm, ours] : numbers)
+    if (nvvm == kind)
+      return ours;
+  return std::nullopt;
+}
+
 struct FunctionName {
   StringRef intrinsic, function;
 };
@@ -216,16 +225,15 @@ private:
                                                              {NVVM::ShflKind::up, DROVER_EMU_SHUFFLE_UP},
                                                              {NVVM::ShflKind::down, DROVER_EMU_SHUFFLE_DOWN},
                                                              {NVVM::ShflKind::idx, DROVER_EMU_SHUFFLE_IDX}};
-    uint32_t kind = 0;
-    for (auto [nvvm, ours] : kinds)
-      if (nvvm == op.getKind())
-        kind = ours;
+    std::optional<uint32_t> kind = numberOf(kinds, op.getKind());
+    if (!kind)
+      return refuse(op);
     Type type = op.getVal().getType();
     bool withPredicate = op.getReturnValueAndIsValid().has_value();
     Value valid = withPredicate ? temporary(i8, 1) : LLVM::ZeroOp::create(b, ptr).getResult();
     Value result = call("drover_emu_shuffle", i32,
                         {op.getThreadMask(), cast32(op.getVal(), i32), op.getOffset(), op.getMaskAndClamp(),
-                         number(kind), valid, site(op)});
+                         number(*kind), valid, site(op)});
     result = cast32(result, type);
     if (!withPredicate)
       return replace(op, result);
@@ -240,12 +248,11 @@ private:
                                                                  {NVVM::VoteSyncKind::all, DROVER_EMU_VOTE_ALL},
                                                                  {NVVM::VoteSyncKind::uni, DROVER_EMU_VOTE_UNI},
                                                                  {NVVM::VoteSyncKind::ballot, DROVER_EMU_VOTE_BALLOT}};
-    uint32_t kind = 0;
-    for (auto [nvvm, ours] : kinds)
-      if (nvvm == op.getKind())
-        kind = ours;
+    std::optional<uint32_t> kind = numberOf(kinds, op.getKind());
+    if (!kind)
+      return refuse(op);
     Value predicate = LLVM::ZExtOp::create(b, i32, op.getPred());
-    Value result = call("drover_emu_vote", i32, {op.getMask(), predicate, number(kind), site(op)});
+    Value result = call("drover_emu_vote", i32, {op.getMask(), predicate, number(*kind), site(op)});
     if (op.getType() != i32)
       result = LLVM::TruncOp::create(b, op.getType(), result);
     return replace(op, result);
@@ -257,10 +264,10 @@ private:
         {NVVM::ReduxKind::MAX, DROVER_EMU_REDUX_MAX},   {NVVM::ReduxKind::UMIN, DROVER_EMU_REDUX_UMIN},
         {NVVM::ReduxKind::UMAX, DROVER_EMU_REDUX_UMAX}, {NVVM::ReduxKind::AND, DROVER_EMU_REDUX_AND},
         {NVVM::ReduxKind::OR, DROVER_EMU_REDUX_OR},     {NVVM::ReduxKind::XOR, DROVER_EMU_REDUX_XOR}};
-    for (auto [nvvm, ours] : kinds)
-      if (nvvm == op.getKind() && op.getType() == i32)
-        return replace(op, call("drover_emu_redux", i32, {op.getMaskAndClamp(), op.getVal(), number(ours), site(op)}));
-    return refuse(op);
+    std::optional<uint32_t> kind = numberOf(kinds, op.getKind());
+    if (!kind || op.getType() != i32)
+      return refuse(op);
+    return replace(op, call("drover_emu_redux", i32, {op.getMaskAndClamp(), op.getVal(), number(*kind), site(op)}));
   }
 
   LogicalResult hookMma(NVVM::MmaOp op) {

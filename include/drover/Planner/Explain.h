@@ -18,8 +18,6 @@ struct Comparison {
   };
   /// Options in which they differ.
   std::vector<Option> differences() const;
-  /// The stage of a plan that holds most.
-  static const StageMemory &fullestOf(const RankedPlan &plan);
 };
 
 /// Sets choices given as `KEY=VALUE` separated by commas, in place of what the problem had; `dp` is free where it is

@@ -40,6 +40,9 @@ LocalWidths localWidths(const cost::ModelShape &shape, int64_t tp);
 /// Layers and parameters of each chunk on one rank. Expects `layersPerChunk` set, or cuts evenly.
 ChunkShape chunkShapeOf(const cost::ModelShape &shape, const schedule::Plan &plan);
 
+/// Bytes of an element in a plan's compute dtype.
+inline double elementBytes(const schedule::Plan &plan) { return plan.computeType == "f32" ? 4 : 2; }
+
 /// By stage. `program` is the plan's; `microbatch` and `sequenceLength` are set.
 std::vector<StageMemory> memoryOf(const cost::ModelShape &shape, const schedule::Plan &plan,
                                   const ReplayProgram &program);

@@ -17,7 +17,9 @@ struct RankedPlan {
   std::vector<StageMemory> memory; // by stage
   bool fits = false;
 
-  double peakBytes() const;
+  /// The stage that holds most.
+  const StageMemory &fullest() const;
+  double peakBytes() const { return fullest().total(); }
 };
 
 /// Why nothing fits, and what would.

@@ -115,7 +115,7 @@ schedule::GridAxis Extractor::tensorAxis(ArrayRef<tfm::Axis> axes) const {
 schedule::GridAxis Extractor::tensorAxisWhere(llvm::function_ref<bool(tfm::Axis)> holds) const {
   SmallVector<tfm::Axis, 2> axes;
   for (tfm::Axis axis : grid.tensorAxes())
-    if (!(grid.isSplit() && axis == tfm::Axis::Tp) && holds(axis))
+    if (holds(axis))
       axes.push_back(axis);
   return axes.empty() ? schedule::GridAxis::None : tensorAxis(axes);
 }

@@ -12,7 +12,19 @@ namespace drover::schedule {
 
 /// What a slot holds: a kind of content, of a chunk or a bucket, of one microbatch (or of the step).
 struct Content {
-  enum Kind : uint8_t { Nothing, Input, Output, Stash, Kept, Handed, Boundary, BoundaryGradient, Parameter, Accumulator, Gradient };
+  enum Kind : uint8_t {
+    Nothing,
+    Input,
+    Output,
+    Stash,
+    Kept,
+    Handed,
+    Boundary,
+    BoundaryGradient,
+    Parameter,
+    Accumulator,
+    Gradient
+  };
   Kind kind = Nothing;
   uint32_t index = 0;
   uint32_t microbatch = 0;

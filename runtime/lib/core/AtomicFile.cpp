@@ -16,7 +16,8 @@
 
 namespace drover::rt {
 
-AtomicFile::AtomicFile(std::string target) : path(std::move(target)), temporary(path + ".XXXXXX") {
+AtomicFile::AtomicFile(std::string target)
+    : path(std::move(target)), temporary(path + "." + std::string(6, 'X')) { // which mkstemp replaces
   descriptor = ::mkstemp(temporary.data());
   if (descriptor < 0)
     fail(path, ": cannot create: ", std::strerror(errno));

@@ -27,6 +27,9 @@ llvm::LogicalResult reduceOver(mlir::Operation *op, llvm::ArrayRef<Axis> axes, R
 llvm::LogicalResult scatterOver(llvm::ArrayRef<Axis> axes, unsigned dim, bool twoChunk, Distribution &result,
                                 std::string &reason);
 
+/// Of `tfm.linear`, and of each that a ring is made of.
+FactorSignature linearFactors(mlir::Value input, bool inOut);
+
 /// The rule by factors, of one of the products that a ring is made of.
 llvm::LogicalResult inferByFactors(mlir::TypeRange resultTypes, const FactorSignature &signature,
                                    llvm::ArrayRef<Distribution> operands, llvm::ArrayRef<Distribution> hints,

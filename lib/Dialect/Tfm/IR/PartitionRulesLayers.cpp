@@ -2,8 +2,8 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "CollectiveRules.h"
 #include "OpUtils.h"
-#include "drover/Dialect/Tfm/IR/Partition.h"
 
 using namespace mlir;
 using namespace drover::tfm;
@@ -66,17 +66,21 @@ void EmbeddingGradOp::localize(Operation *, LocalValues &values) {
 // Linear
 //===----------------------------------------------------------------------===//
 
-void LinearOp::getFactors(FactorSignature &signature) {
-  SmallVector<unsigned> rows = signature.newFactors(shapeOf(getInput()).size() - 1);
+FactorSignature drover::tfm::linearFactors(Value input, bool inOut) {
+  FactorSignature signature;
+  SmallVector<unsigned> rows = signature.newFactors(shapeOf(input).size() - 1);
   unsigned n = signature.newFactor(), k = signature.newFactor();
   signature.operands = {FactorSignature::dims(concat(rows, k)),
-                        getInOut() ? FactorSignature::dims({k, n}) : FactorSignature::dims({n, k})};
+                        inOut ? FactorSignature::dims({k, n}) : FactorSignature::dims({n, k})};
   signature.results = {FactorSignature::dims(concat(rows, n))};
-  signature.pending = {sumIn(getInput().getType())};
+  signature.pending = {sumIn(input.getType())};
   signature.linear = {0, 1};
   signature.anchors = {1, 0};
   signature.product = {/*weight=*/1, /*output=*/n, /*contraction=*/k};
+  return signature;
 }
+
+void LinearOp::getFactors(FactorSignature &signature) { signature = linearFactors(getInput(), getInOut()); }
 
 void LinearWeightGradOp::getFactors(FactorSignature &signature) {
   SmallVector<unsigned> rows = signature.newFactors(shapeOf(getInput()).size() - 1);

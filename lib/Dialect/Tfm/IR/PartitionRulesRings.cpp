@@ -78,21 +78,6 @@ static SmallVector<Axis> ringAxes(ArrayAttr names) {
   return axes;
 }
 
-/// `tfm.linear` alone, of operands and a result of these types.
-static FactorSignature linearFactors(Value input, bool inOut) {
-  FactorSignature signature;
-  SmallVector<unsigned> rows = signature.newFactors(shapeOf(input).size() - 1), left(rows), right(rows);
-  unsigned n = signature.newFactor(), k = signature.newFactor();
-  left.push_back(k);
-  right.push_back(n);
-  signature.operands = {FactorSignature::dims(left),
-                        inOut ? FactorSignature::dims({k, n}) : FactorSignature::dims({n, k})};
-  signature.results = {FactorSignature::dims(right)};
-  signature.pending = {{Reduction::Sum, reductionTypeOf(getElementTypeOrSelf(input.getType()))}};
-  signature.linear = {0, 1};
-  return signature;
-}
-
 void GatherLinearOp::getFactors(FactorSignature &signature) {
   SmallVector<unsigned> rows = signature.newFactors(shapeOf(getInput()).size() - 1), whole(rows);
   unsigned k = signature.newFactor();
