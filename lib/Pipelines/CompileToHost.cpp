@@ -62,7 +62,12 @@ LogicalResult Compilation::lower() {
   schedule::measureWorkspace(step);
   llvm::ArrayRef actions(reinterpret_cast<const char *>(step.actions.data()),
                          step.actions.size() * sizeof(drover_action));
-  return host::embedProgram(*module, schedule::serializeMetadata(step), actions, names);
+  std::string metadata = schedule::serializeMetadata(step);
+  host::ProgramParts parts;
+  parts.metadata = metadata;
+  parts.actions = actions;
+  parts.bodies = names;
+  return host::embedProgram(*module, parts);
 }
 
 LogicalResult Compilation::object() {

@@ -10,64 +10,115 @@
 using namespace mlir;
 using namespace drover;
 
-/// A constant array of bytes in the module.
-static void addBytes(ImplicitLocOpBuilder &b, StringRef name, ArrayRef<char> bytes, unsigned alignment) {
-  auto type = LLVM::LLVMArrayType::get(b.getI8Type(), bytes.size());
-  LLVM::GlobalOp::create(b, type, /*isConstant=*/true, LLVM::Linkage::Internal, name,
-                         b.getStringAttr(StringRef(bytes.data(), bytes.size())), alignment);
+namespace {
+/// Adds globals to the end of a module; constants of a struct are built in the initializer that was opened last.
+class GlobalBuilder {
+public:
+  explicit GlobalBuilder(ModuleOp module) : b(module.getLoc(), module.getContext()), module(module) {
+    b.setInsertionPointToEnd(module.getBody());
+  }
+
+  /// An internal array of bytes.
+  LLVM::GlobalOp bytes(StringRef name, StringRef content, unsigned alignment) {
+    b.setInsertionPointToEnd(module.getBody());
+    return LLVM::GlobalOp::create(b, LLVM::LLVMArrayType::get(b.getI8Type(), content.size()), /*isConstant=*/true,
+                                  LLVM::Linkage::Internal, name, b.getStringAttr(content), alignment);
+  }
+  /// An internal array of bytes that a zero ends.
+  void text(StringRef name, StringRef content) { bytes(name, content.str() + '\0', 1); }
+
+  /// Opens a global whose value `close` gives.
+  void open(StringRef name, Type type, LLVM::Linkage linkage) {
+    b.setInsertionPointToEnd(module.getBody());
+    auto op = LLVM::GlobalOp::create(b, type, /*isConstant=*/true, linkage, name, Attribute(), 8);
+    b.createBlock(&op.getInitializerRegion());
+  }
+  void close(Value value) { LLVM::ReturnOp::create(b, value); }
+
+  Value address(StringRef name) { return LLVM::AddressOfOp::create(b, pointer(), name); }
+  Value null() { return LLVM::ZeroOp::create(b, pointer()); }
+  Value i32(int64_t value) { return LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(value)); }
+  Value i64(int64_t value) { return LLVM::ConstantOp::create(b, b.getI64Type(), b.getI64IntegerAttr(value)); }
+  /// An array or a struct of its fields.
+  Value aggregate(Type type, ArrayRef<Value> fields) {
+    Value value = LLVM::PoisonOp::create(b, type);
+    for (auto [i, field] : llvm::enumerate(fields))
+      value = LLVM::InsertValueOp::create(b, value, field, ArrayRef<int64_t>{int64_t(i)});
+    return value;
+  }
+
+  Type pointer() { return LLVM::LLVMPointerType::get(b.getContext()); }
+  Type structOf(ArrayRef<Type> fields) { return LLVM::LLVMStructType::getLiteral(b.getContext(), fields); }
+  Type arrayOf(Type type, size_t size) { return LLVM::LLVMArrayType::get(type, size); }
+  Type i32Type() { return b.getI32Type(); }
+  Type i64Type() { return b.getI64Type(); }
+
+private:
+  ImplicitLocOpBuilder b;
+  ModuleOp module;
+};
+} // namespace
+
+/// The table of struct drover_gpu_image, sorted by name, as a global; its name, or "" where there are none.
+static StringRef embedImages(GlobalBuilder &b, ArrayRef<host::GpuImage> images) {
+  if (images.empty())
+    return "";
+  std::vector<const host::GpuImage *> sorted;
+  for (const host::GpuImage &image : images)
+    sorted.push_back(&image);
+  llvm::sort(sorted, [](auto *left, auto *right) { return left->name < right->name; });
+  auto symbol = [](size_t number, StringRef part) { return ("drover_gpu_image_" + Twine(number) + "_" + part).str(); };
+  for (auto [i, image] : llvm::enumerate(sorted)) {
+    b.text(symbol(i, "name"), image->name);
+    b.bytes(symbol(i, "cubin"), StringRef(image->cubin.data(), image->cubin.size()), 16);
+    if (!image->ptx.empty())
+      b.text(symbol(i, "ptx"), image->ptx);
+  }
+  Type pointer = b.pointer(), i32 = b.i32Type(), i64 = b.i64Type();
+  Type type = b.structOf({pointer, pointer, i64, pointer, i64, i32, i32});
+  Type table = b.arrayOf(type, sorted.size());
+  constexpr StringLiteral name = "drover_program_gpu_images";
+  b.open(name, table, LLVM::Linkage::Internal);
+  SmallVector<Value> rows;
+  for (auto [i, image] : llvm::enumerate(sorted))
+    rows.push_back(
+        b.aggregate(type, {b.address(symbol(i, "name")), b.address(symbol(i, "cubin")), b.i64(image->cubin.size()),
+                           image->ptx.empty() ? b.null() : b.address(symbol(i, "ptx")), b.i64(image->ptx.size()),
+                           b.i32(image->architecture), b.i32(image->isArchitectureSpecific)}));
+  b.close(b.aggregate(table, rows));
+  return name;
 }
 
-LogicalResult host::embedProgram(ModuleOp module, StringRef metadata, ArrayRef<char> actions,
-                                 ArrayRef<std::string> bodyNames) {
-  if (actions.size() % sizeof(drover_action) != 0)
+LogicalResult host::embedProgram(ModuleOp module, const ProgramParts &parts) {
+  if (parts.actions.size() % sizeof(drover_action) != 0)
     return module.emitError("expects whole actions of ")
-           << sizeof(drover_action) << " bytes, not " << actions.size() << " bytes";
-  for (const std::string &name : bodyNames) {
+           << sizeof(drover_action) << " bytes, not " << parts.actions.size() << " bytes";
+  for (const std::string &name : parts.bodies) {
     auto body = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
     if (!body || body.isExternal())
       return module.emitError("the step program names a body '") << name << "' that was not compiled";
     body.setLinkage(LLVM::Linkage::Internal);
   }
-  ImplicitLocOpBuilder b(module.getLoc(), module.getContext());
-  b.setInsertionPointToEnd(module.getBody());
-  auto ptr = LLVM::LLVMPointerType::get(b.getContext());
-  auto global = [&](Type type, LLVM::Linkage linkage, StringRef name) {
-    auto op = LLVM::GlobalOp::create(b, type, /*isConstant=*/true, linkage, name, Attribute(), 8);
-    b.createBlock(&op.getInitializerRegion());
-  };
-  auto insert = [&](Value into, Value value, int64_t at) -> Value {
-    return LLVM::InsertValueOp::create(b, into, value, ArrayRef<int64_t>{at});
-  };
+  GlobalBuilder b(module);
+  b.text("drover_program_metadata", parts.metadata);
+  b.bytes("drover_program_actions", StringRef(parts.actions.data(), parts.actions.size()), 8);
+  Type pointer = b.pointer(), i32 = b.i32Type(), i64 = b.i64Type(), table = b.arrayOf(pointer, parts.bodies.size());
+  b.open("drover_program_bodies", table, LLVM::Linkage::Internal);
+  b.close(b.aggregate(table, llvm::map_to_vector(parts.bodies, [&](StringRef name) { return b.address(name); })));
+  StringRef images = embedImages(b, parts.images);
 
-  std::string text = metadata.str();
-  text.push_back('\0');
-  addBytes(b, "drover_program_metadata", ArrayRef(text.data(), text.size()), 1);
-  addBytes(b, "drover_program_actions", actions, 8);
-
-  auto tableType = LLVM::LLVMArrayType::get(ptr, bodyNames.size());
-  global(tableType, LLVM::Linkage::Internal, "drover_program_bodies");
-  Value table = LLVM::PoisonOp::create(b, tableType);
-  for (auto [i, name] : llvm::enumerate(bodyNames))
-    table = insert(table, LLVM::AddressOfOp::create(b, ptr, name), i);
-  LLVM::ReturnOp::create(b, table);
-  b.setInsertionPointToEnd(module.getBody());
+  constexpr StringLiteral modules = "drover_program_gpu_modules";
+  if (!parts.images.empty())
+    b.bytes(modules, parts.gpuModules, 16).setSection(".drover.nvvm");
 
   // struct drover_program, field by field
-  Type i32 = b.getI32Type(), i64 = b.getI64Type();
-  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), {i32, i32, ptr, i64, ptr, i64, ptr});
-  global(type, LLVM::Linkage::External, "drover_embedded_program");
-  Value program = LLVM::PoisonOp::create(b, type);
-  auto number = [&](Type width, int64_t value) -> Value {
-    return LLVM::ConstantOp::create(b, width, b.getIntegerAttr(width, value));
-  };
-  auto address = [&](StringRef name) -> Value { return LLVM::AddressOfOp::create(b, ptr, name); };
-  program = insert(program, number(i32, DROVER_PROGRAM_VERSION), 0);
-  program = insert(program, number(i32, bodyNames.size()), 1);
-  program = insert(program, address("drover_program_metadata"), 2);
-  program = insert(program, number(i64, metadata.size()), 3);
-  program = insert(program, address("drover_program_actions"), 4);
-  program = insert(program, number(i64, actions.size() / sizeof(drover_action)), 5);
-  program = insert(program, address("drover_program_bodies"), 6);
-  LLVM::ReturnOp::create(b, program);
+  Type type = b.structOf({i32, i32, pointer, i64, pointer, i64, pointer, pointer, i64, pointer, i64});
+  b.open("drover_embedded_program", type, LLVM::Linkage::External);
+  b.close(b.aggregate(type,
+                      {b.i32(DROVER_PROGRAM_VERSION), b.i32(parts.bodies.size()), b.address("drover_program_metadata"),
+                       b.i64(parts.metadata.size()), b.address("drover_program_actions"),
+                       b.i64(parts.actions.size() / sizeof(drover_action)), b.address("drover_program_bodies"),
+                       images.empty() ? b.null() : b.address(images), b.i64(parts.images.size()),
+                       images.empty() ? b.null() : b.address(modules), b.i64(parts.gpuModules.size())}));
   return success();
 }

@@ -43,7 +43,17 @@ TEST_F(HostProgram, IsTheTableOfAbi) {
   drover_action actions[2] = {};
   actions[1].sequence = 7;
   ArrayRef<char> bytes(reinterpret_cast<const char *>(actions), sizeof(actions));
-  ASSERT_TRUE(succeeded(host::embedProgram(*module, "{\"format\": 1}", bytes, {"body"})));
+  std::vector<std::string> bodies = {"body"};
+  host::GpuImage images[2];
+  images[0].name = "rows_b";
+  images[0].cubin = {'\x7f', 'E', '\0'};
+  images[0].ptx = ".version";
+  images[0].architecture = 90;
+  images[1].name = "rows_a";
+  images[1].cubin = {'\x7f'};
+  images[1].architecture = 90;
+  images[1].isArchitectureSpecific = true;
+  ASSERT_TRUE(succeeded(host::embedProgram(*module, {"{\"format\": 1}", bytes, bodies, images, "ML"})));
   FailureOr<SmallVector<char, 0>> object = host::emitObject(*module, {});
   ASSERT_TRUE(succeeded(object));
   auto jit = llvm::cantFail(llvm::orc::LLJITBuilder().create());
@@ -63,6 +73,18 @@ TEST_F(HostProgram, IsTheTableOfAbi) {
   EXPECT_EQ(StringRef(program->metadata, program->metadata_bytes), "{\"format\": 1}");
   ASSERT_EQ(program->num_actions, 2u);
   EXPECT_EQ(static_cast<const drover_action *>(program->actions)[1].sequence, 7u);
+  ASSERT_EQ(program->num_gpu_images, 2u);
+  const drover_gpu_image &first = program->gpu_images[0], &second = program->gpu_images[1];
+  EXPECT_EQ(StringRef(first.name), "rows_a"); // in order of names
+  EXPECT_EQ(first.ptx, nullptr);
+  EXPECT_EQ(StringRef(static_cast<const char *>(program->gpu_modules), program->gpu_modules_bytes), "ML");
+  EXPECT_EQ(first.architecture_specific, 1u);
+  EXPECT_EQ(StringRef(static_cast<const char *>(second.cubin), second.cubin_bytes), StringRef("\x7f"
+                                                                                              "E\0",
+                                                                                              3));
+  EXPECT_EQ(StringRef(second.ptx), ".version");
+  EXPECT_EQ(second.ptx_bytes, 8u);
+  EXPECT_EQ(second.architecture, 90u);
   float x[4] = {1, 2, 3, 4}, y[4] = {};
   void *operands[] = {x, y};
   drover_call call = {};
@@ -76,10 +98,11 @@ TEST_F(HostProgram, RejectsBodiesThatWereNotCompiledAndPartsOfActions) {
     message = diagnostic.str();
     return success();
   });
-  EXPECT_TRUE(failed(host::embedProgram(*module, "", {}, {"layer"})));
+  std::vector<std::string> missing = {"layer"}, bodies = {"body"};
+  EXPECT_TRUE(failed(host::embedProgram(*module, {"", {}, missing, {}, ""})));
   EXPECT_EQ(message, "the step program names a body 'layer' that was not compiled");
   char byte = 0;
-  EXPECT_TRUE(failed(host::embedProgram(*module, "", ArrayRef(&byte, 1), {"body"})));
+  EXPECT_TRUE(failed(host::embedProgram(*module, {"", ArrayRef(&byte, 1), bodies, {}, ""})));
   EXPECT_EQ(message, "expects whole actions of " + std::to_string(sizeof(drover_action)) + " bytes, not 1 bytes");
 }
 

@@ -23,10 +23,33 @@ struct HostOptions {
 void buildHostLoweringPipeline(mlir::OpPassManager &manager, const HostOptions &options);
 void registerHostPipelines();
 
-/// Adds the table of bodies, the metadata and the actions under the symbol `drover_embedded_program`
-/// (docs/step-program.md) to a module that has been lowered. `actions` are struct drover_action, as bytes.
-llvm::LogicalResult embedProgram(mlir::ModuleOp module, llvm::StringRef metadata, llvm::ArrayRef<char> actions,
-                                 llvm::ArrayRef<std::string> bodyNames);
+/// A kernel of the GPU as a program carries it: struct drover_gpu_image.
+struct GpuImage {
+  std::string name;
+  llvm::SmallVector<char, 0> cubin;
+  /// Empty where the kernel is for its architecture alone.
+  std::string ptx;
+  /// Compute capability, 10 * major + minor.
+  unsigned architecture = 0;
+  bool isArchitectureSpecific = false;
+};
+
+/// What a program consists of, beside the code of its bodies.
+struct ProgramParts {
+  /// JSON, docs/step-program.md.
+  llvm::StringRef metadata;
+  /// struct drover_action, as bytes.
+  llvm::ArrayRef<char> actions;
+  /// Names of compiled functions of the module.
+  llvm::ArrayRef<std::string> bodies;
+  /// In any order; names are unique.
+  llvm::ArrayRef<GpuImage> images;
+  /// MLIR bytecode of a module with the gpu.modules of all images.
+  llvm::StringRef gpuModules;
+};
+
+/// Adds a program under the symbol `drover_embedded_program` (docs/step-program.md) to a module that has been lowered.
+llvm::LogicalResult embedProgram(mlir::ModuleOp module, const ProgramParts &parts);
 
 /// LLVM IR, optimized, as text; and the object file.
 llvm::FailureOr<std::string> emitLLVM(mlir::ModuleOp module, const HostOptions &options);

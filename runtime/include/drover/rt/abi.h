@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-#define DROVER_PROGRAM_VERSION 1
+#define DROVER_PROGRAM_VERSION 2
 
 /* Element types, as they stand in compiled code and in binary files. */
 enum drover_dtype {
@@ -65,6 +65,17 @@ typedef void (*drover_body_fn)(void *const *operands, void *workspace, const dro
 /* A kernel over the indices [begin, end). Results do not depend on how the range is cut. */
 typedef void (*drover_kernel_fn)(int64_t begin, int64_t end, void *const *operands);
 
+/* The code of a kernel of the GPU in the forms that a device loads (docs/cuda.md). */
+typedef struct drover_gpu_image {
+  const char *name;  /* of the kernel: NAME_HASH, the hash of its content */
+  const void *cubin; /* for `architecture` */
+  uint64_t cubin_bytes;
+  const char *ptx; /* ends with a 0, which is not counted; null where the kernel is for one architecture only */
+  uint64_t ptx_bytes;
+  uint32_t architecture;          /* compute capability, 10 * major + minor: 90 */
+  uint32_t architecture_specific; /* 1: for this capability alone (sm_90a) */
+} drover_gpu_image;
+
 /* What the compiler embeds in an executable, under the symbol `drover_embedded_program`. */
 typedef struct drover_program {
   uint32_t version; /* DROVER_PROGRAM_VERSION */
@@ -74,6 +85,10 @@ typedef struct drover_program {
   const void *actions; /* struct drover_action[], docs/step-program.md */
   uint64_t num_actions;
   const drover_body_fn *bodies;
+  const drover_gpu_image *gpu_images; /* in order of their names; null where the program is for the host */
+  uint64_t num_gpu_images;
+  const void *gpu_modules; /* MLIR bytecode of all kernels, in section .drover.nvvm: what the emulator compiles */
+  uint64_t gpu_modules_bytes;
 } drover_program;
 
 extern const drover_program drover_embedded_program;
