@@ -135,11 +135,11 @@ std::string Verifier::describe(const drover_action &action) const {
 }
 
 std::vector<std::string> Verifier::run() {
-  std::vector<int32_t> stageOf(program.calls.size(), 0);
+  std::vector<int32_t> stageOf(program.calls.size(), 0), times(program.calls.size(), 0);
   for (uint32_t chunk = 0; chunk < step.chunks.size(); ++chunk)
     for (const std::vector<StepCall> &phase : step.chunks[chunk].phases)
       for (const StepCall &call : phase)
-        stageOf[call.source] = step.stageOf(chunk);
+        stageOf[call.source] = step.stageOf(chunk), ++times[call.source];
   auto stageOfCall = [&](const Call &call) { return stageOf[&call - program.calls.data()]; };
   roots.resize(program.values.size());
   for (uint32_t i = 0; i < roots.size(); ++i)
@@ -152,6 +152,11 @@ std::vector<std::string> Verifier::run() {
       if (program.values[roots[operand]].kind == ValueKind::Accumulator)
         ++contributionsPerMicrobatch[{stageOfCall(call), program.values[roots[operand]].index}];
   }
+  for (size_t i = 0; i < times.size(); ++i)
+    if (times[i] != 1 && messages.size() < limit)
+      messages.push_back("call " + std::to_string(i) + " of the microbatch program, of body '" +
+                         program.bodies[program.calls[i].body].name + "', is made " + std::to_string(times[i]) +
+                         " times, expected once");
   for (const Batch &current : step.batches) {
     batch = &current;
     checkBatch();
@@ -235,6 +240,12 @@ int64_t Verifier::bytesIn(Space space, const drover_action &action) const {
     return chunk.dyBytes;
   case Space::DX:
     return chunk.dxBytes;
+  case Space::Scratch:
+    return chunk.scratchBytes[action.phase];
+  case Space::Scalar:
+    return kScalarBytes;
+  case Space::Output:
+    return step.outputBytes;
   default:
     return 0;
   }
@@ -367,7 +378,11 @@ void Verifier::runCall(const StepCall &call, const drover_action &action, const 
 
   auto rangeOf = [&](size_t operand, uint32_t value) {
     int64_t bytes = program.values[value].bytes;
-    ranges.push_back({resolve(call.operands[operand], binding, bytes, where), bytes});
+    const Operand &place = call.operands[operand];
+    if (!isBucketSpace(place.space) && place.offset + bytes > bytesIn(place.space, action))
+      report(where + ": operand " + std::to_string(operand) + " ends at byte " + std::to_string(place.offset + bytes) +
+             " of space " + nameOf(place.space) + ", which has " + std::to_string(bytesIn(place.space, action)));
+    ranges.push_back({resolve(place, binding, bytes, where), bytes});
     return ranges.back().first;
   };
   for (size_t i = 0; i < source.operands.size(); ++i) {
@@ -518,6 +533,17 @@ void Verifier::checkBucketAction(const drover_action &action, const Binding &bin
 }
 
 void Verifier::checkBuckets() {
+  for (size_t b = 0; b < step.buckets.size(); ++b) {
+    int64_t end = 0;
+    bool isAlike = true;
+    for (const Section &section : step.buckets[b].sections) {
+      isAlike &= section.first == end && section.trainable == step.buckets[b].trainable();
+      end += section.elements;
+    }
+    if (!isAlike || end != step.buckets[b].elements)
+      report("the sections of bucket " + std::to_string(b) + " do not cover its " +
+             std::to_string(step.buckets[b].elements) + " elements one behind the other, all trained or none");
+  }
   std::vector<std::vector<std::pair<int64_t, int64_t>>> ranges(step.buckets.size());
   for (const PlacedParameter &parameter : step.parameters) {
     int64_t end = parameter.offset + parameter.parameter.elements();

@@ -3,10 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Schedule/Check.h"
-#include "Mutations.h"
+#include "DataMutations.h"
 #include "ToyModel.h"
+#include "drover/Schedule/Verify.h"
 #include "gtest/gtest.h"
 #include <algorithm>
+#include <map>
 
 using namespace drover::schedule;
 using namespace drover::schedule::test;
@@ -38,8 +40,8 @@ protected:
     plan.zero = layout.zero;
     plan.reduceEvery = layout.reduceEvery;
     plan.kind = layout.kind;
-    Result<StepProgram> result =
-        buildStepProgram(makeToyModel(8, /*train=*/true, /*split=*/layout.kind == ScheduleKind::ZeroBubbleH1), plan);
+    program = makeToyModel(8, /*train=*/true, /*split=*/layout.kind == ScheduleKind::ZeroBubbleH1);
+    Result<StepProgram> result = buildStepProgram(program, plan);
     ASSERT_TRUE(result) << result.error();
     step = *result;
   }
@@ -52,6 +54,7 @@ protected:
            std::to_string(action.phase) + ", microbatch " + std::to_string(action.microbatch);
   }
 
+  MicrobatchProgram program;
   StepProgram step;
 };
 
@@ -110,7 +113,6 @@ TEST_P(CheckTest, everyRetargetedActionIsReported) {
   }
 }
 
-/// Two messages of one stream, or two phases, change places.
 // On all holders at once, so that the operations still match.
 TEST_P(CheckTest, aTiedBucketThatIsNotExchangedIsReported) {
   for (uint32_t b = 0; b < step.buckets.size(); ++b)
@@ -125,6 +127,7 @@ TEST_P(CheckTest, aTiedBucketThatIsNotExchangedIsReported) {
     }
 }
 
+/// Two messages of one stream change places.
 TEST_P(CheckTest, everyReorderedMessageIsReported) {
   for (Place place : allPlaces(step)) {
     const drover_action &action = actionAt(step, place);
@@ -144,6 +147,68 @@ TEST_P(CheckTest, everyReorderedMessageIsReported) {
   }
 }
 
+/// Why wrong data of a kind may change nothing.
+const std::map<std::string, const char *> harmlessData = {
+    {"overlap gradient on parameter", "the parameters are read for the last time before the reduction"},
+    {"overlap parameter on accumulator", "the parameters are read for the last time before the first contribution"},
+    {"reorder call", "weight gradients of two layers, neither of which reads the other"},
+    {"retarget owner", "the first and the last chunk are one stage's"},
+    {"shift gradient", "what lies behind is dead by then"},
+    {"shift operand", "a result that nobody reads"},
+    {"shift parameter", "what lies behind does not yet live"},
+    {"shift scalar", "what lies behind does not live at that time"},
+    {"shift scratch", "what lies behind does not live at that time"}};
+
+TEST_P(CheckTest, everyWrongPlaceAndOtherDataIsReported) {
+  size_t mutants = 0, tried = 0, unreported = 0, stride = step.actions.size() > 200 ? 5 : 1;
+  forEachDataMutant(step, [&](const Mutant &mutant) {
+    if (mutants++ % stride)
+      return;
+    ++tried;
+    // Compile asks both.
+    if (isReported(mutant.step) || !verifyStepProgram(program, mutant.step, 1).empty())
+      return;
+    ++unreported;
+    std::string what = std::string(mutant.mutation) + " " + mutant.target;
+    EXPECT_TRUE(harmlessData.count(what)) << what << " at " << at(mutant.place);
+  });
+  EXPECT_GT(tried, 300u);
+  EXPECT_LT(unreported, tried / 20);
+}
+
+/// What `check` sees alone, without the microbatch program.
+TEST_P(CheckTest, optimizerStateThatIsNotApartIsReported) {
+  size_t overlaps = 0;
+  forEachDataMutant(step, [&](const Mutant &mutant) {
+    bool isState =
+        mutant.target.find("master") != std::string::npos || mutant.target.find("moment") != std::string::npos;
+    if (!isState)
+      return;
+    ++overlaps;
+    EXPECT_TRUE(isReported(mutant.step)) << mutant.mutation << " " << mutant.target << " at " << at(mutant.place);
+  });
+  EXPECT_GT(overlaps, 10u);
+}
+
+TEST_P(CheckTest, anotherChunkOfTheLossIsReported) {
+  for (int32_t chunk = -1; chunk < static_cast<int32_t>(step.chunks.size()); ++chunk) {
+    StepProgram mutant = step;
+    mutant.lossChunk = chunk;
+    EXPECT_EQ(isReported(mutant), chunk != step.lossChunk) << "chunk " << chunk;
+  }
+}
+
+TEST_P(CheckTest, stateThatMovesBetweenBatchesIsReported) {
+  StepProgram mutant = step;
+  mutant.batches.push_back(step.batches.front());
+  ASSERT_FALSE(isReported(mutant));
+  for (Binding &places : mutant.batches.back().stages.front().buckets)
+    std::swap(places[Space::Moment1], places[Space::Moment2]);
+  for (Binding &places : mutant.batches.back().stages.front().bindings)
+    std::swap(places[Space::Moment1], places[Space::Moment2]);
+  EXPECT_TRUE(isReported(mutant));
+}
+
 INSTANTIATE_TEST_SUITE_P(Layouts, CheckTest,
                          testing::Values(Layout{1, 1, 1, 2, {}, 2, "step", ScheduleKind::OneForwardOneBackward},
                                          Layout{1, 2, 2, 3, {}, 2, "step", ScheduleKind::Interleaved},
@@ -155,6 +220,9 @@ INSTANTIATE_TEST_SUITE_P(Layouts, CheckTest,
                                          Layout{2, 2, 2, 4, {2}, 2, "run", ScheduleKind::Interleaved},
                                          Layout{4, 2, 1, 8, {}, 2, "step", ScheduleKind::BreadthFirst},
                                          Layout{1, 1, 2, 3, {}, 2, "step", ScheduleKind::ZeroBubbleH1},
+                                         Layout{2, 2, 2, 4, {}, 0, "step", ScheduleKind::Interleaved},
+                                         Layout{2, 1, 2, 4, {}, 3, "step", ScheduleKind::ZeroBubbleH1},
+                                         Layout{2, 1, 2, 4, {}, 0, "step", ScheduleKind::ZeroBubbleH1},
                                          Layout{4, 1, 2, 6, {}, 2, "step", ScheduleKind::ZeroBubbleH1}));
 
 } // namespace

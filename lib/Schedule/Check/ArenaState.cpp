@@ -31,6 +31,16 @@ std::string drover::schedule::describe(const Content &content) {
     return joinText("the accumulators of bucket ", content.index);
   case Content::Gradient:
     return joinText("the reduced gradients of bucket ", content.index);
+  case Content::Master:
+    return joinText("the masters of bucket ", content.index);
+  case Content::Moment1:
+    return joinText("the first moments of bucket ", content.index);
+  case Content::Moment2:
+    return joinText("the second moments of bucket ", content.index);
+  case Content::Scratch:
+    return joinText("the scratch of chunk ", content.index, " for microbatch ", content.microbatch);
+  case Content::Scalars:
+    return joinText("the scalars of chunk ", content.index, " for microbatch ", content.microbatch);
   }
   return "";
 }
@@ -58,9 +68,19 @@ ArenaState::Ranges::iterator ArenaState::split(int64_t place) {
   return ranges.insert(next, {place, rest});
 }
 
+/// What lies over a byte of the arena.
+Content ArenaState::contentAt(int64_t place) const {
+  auto next = ranges.upper_bound(place);
+  return next != ranges.begin() && std::prev(next)->second.end > place ? std::prev(next)->second.content : Content{};
+}
+
 void ArenaState::place(int64_t begin, int64_t bytes, Content content) {
   if (begin < 0 || bytes == 0)
     return;
+  auto next = ranges.lower_bound(begin + bytes);
+  if (next != ranges.begin() && std::prev(next)->second.end > begin)
+    return faults.report("stage ", stage, ": ", describe(content), " at bytes [", begin, ", ", begin + bytes, ") and ",
+                         describe(std::prev(next)->second.content), " lie in one place");
   Range range;
   range.end = begin + bytes;
   range.content = content;
@@ -80,16 +100,10 @@ void ArenaState::requireOrder(int64_t earlier, uint64_t later, const Content &ol
 void ArenaState::read(uint64_t action, int64_t begin, int64_t bytes, Content content) {
   if (bytes == 0 || !isInside(action, begin, bytes, content))
     return;
+  if (!holds(begin, bytes, content))
+    return faults.report(faults.describe(stage, action), " reads ", describe(content), " at byte ", begin, ", where ",
+                         describe(contentAt(begin)), " lies");
   auto range = ranges.find(begin);
-  if (range == ranges.end() || range->second.end != begin + bytes || !(range->second.content == content)) {
-    auto over = ranges.upper_bound(begin);
-    Content there;
-    if (over != ranges.begin() && std::prev(over)->second.end > begin)
-      there = std::prev(over)->second.content;
-    faults.report(faults.describe(stage, action), " reads ", describe(content), " at byte ", begin, ", where ",
-                  describe(there), " lies");
-    return;
-  }
   requireOrder(range->second.writer, action, content, content, "read");
   int64_t &reader = range->second.readers[order.stream(stage, action)];
   reader = std::max(reader, static_cast<int64_t>(action) + 1);

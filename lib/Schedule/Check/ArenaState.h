@@ -23,7 +23,12 @@ struct Content {
     BoundaryGradient,
     Parameter,
     Accumulator,
-    Gradient
+    Gradient,
+    Master,
+    Moment1,
+    Moment2,
+    Scratch, // of one action, as are the scalars
+    Scalars
   };
   Kind kind = Nothing;
   uint32_t index = 0;
@@ -44,8 +49,14 @@ public:
   ArenaState(size_t stage, int64_t bytes, const ActionOrder &order, Faults &faults)
       : stage(stage), arenaBytes(bytes), order(order), faults(faults) {}
 
-  /// Lays content that was there before the step.
+  /// Lays content that was there before the step, apart from what else was.
   void place(int64_t begin, int64_t bytes, Content content);
+  /// Whether the range holds this and nothing else.
+  bool holds(int64_t begin, int64_t bytes, Content content) const {
+    auto range = ranges.find(begin);
+    return bytes == 0 ||
+           (range != ranges.end() && range->second.end == begin + bytes && range->second.content == content);
+  }
   void read(uint64_t action, int64_t begin, int64_t bytes, Content content);
   void write(uint64_t action, int64_t begin, int64_t bytes, Content content);
   /// Nothing may read the range until it is written again.
@@ -62,6 +73,7 @@ private:
 
   bool isInside(uint64_t action, int64_t begin, int64_t bytes, const Content &content);
   Ranges::iterator split(int64_t place);
+  Content contentAt(int64_t place) const;
   void requireOrder(int64_t earlier, uint64_t later, const Content &old, const Content &content, const char *what);
 
   size_t stage;

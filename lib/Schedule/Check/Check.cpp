@@ -7,9 +7,22 @@
 
 using namespace drover::schedule;
 
+/// The loss is read behind the one forward that writes it.
+static void checkLoss(const StepProgram &step, Faults &faults) {
+  int32_t expected = -1;
+  for (size_t c = 0; c < step.chunks.size(); ++c)
+    for (const StepCall &call : step.chunks[c].phases[0])
+      for (const Operand &operand : call.operands)
+        if (operand.space == Space::Scalar && operand.offset == kLossOffset)
+          expected = static_cast<int32_t>(c);
+  if (step.train && step.lossChunk != expected)
+    faults.report("the loss is taken from chunk ", step.lossChunk, ", expected ", expected, ", which writes it");
+}
+
 std::vector<std::string> drover::schedule::checkStepProgram(const StepProgram &step, size_t limit) {
   Faults faults(step, limit);
   ChunkFacts facts(step);
+  checkLoss(step, faults);
   for (const Batch &batch : step.batches) {
     faults.enter(batch);
     if (batch.stages.size() != static_cast<size_t>(step.grid.pp)) {

@@ -29,7 +29,7 @@ public:
 
   template <typename... Args> void report(const Args &...args) {
     if (!isFull())
-      messages.push_back(joinText("global batch ", batch->globalBatch, ": ", args...));
+      messages.push_back(batch ? joinText("global batch ", batch->globalBatch, ": ", args...) : joinText(args...));
   }
 
   /// "stage 1, action 7 (send of chunk 1, microbatch 0)".

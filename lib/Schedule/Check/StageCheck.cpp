@@ -17,12 +17,19 @@ ChunkFacts::ChunkFacts(const StepProgram &step) : accesses(findAccesses(step)), 
 
 namespace {
 
+/// A range of the arena and what it holds.
+struct Range {
+  int64_t place, bytes;
+  Content content;
+};
+
 /// What is known of a bucket's gradients while a list runs.
 struct BucketState {
   int64_t contributions = 0; // since the last reduction
   uint8_t phases = 0;        // bit p: phase p is among them
   int64_t reduced = 0;
   bool isNormed = false, isUpdated = false;
+  Range gradients = {-1, 0, {}}; // that the norm took
 };
 
 class StageReplay {
@@ -49,11 +56,16 @@ private:
   }
   int64_t parameterBytes(size_t bucket) const { return step.buckets[bucket].elements * bytesOf(step.computeType); }
   int64_t accumulatorBytes(size_t bucket) const { return step.buckets[bucket].elements * 4; }
+  int64_t stateBytes(size_t bucket) const { return step.shardElements(step.buckets[bucket]) * 4; }
+  bool isOwner(size_t bucket) const { return step.ownerOf(step.buckets[bucket]) == static_cast<int32_t>(index); }
+  std::vector<Range> lastingOf(size_t bucket) const;
   void placeLasting();
   void countContributions();
   void runPhase(uint64_t i);
+  void read(uint64_t i, int64_t place, int64_t bytes, Content content);
+  void write(uint64_t i, int64_t place, int64_t bytes, Content content);
   void contribute(uint64_t i, const std::vector<int32_t> &accumulators);
-  void readGradients(uint64_t i);
+  Range gradientsOf(const drover_action &action) const;
   void message(uint64_t i);
   void checkTie(uint64_t i);
   void gather(uint64_t i);
@@ -70,6 +82,7 @@ private:
   const ChunkFacts &facts;
   Faults &faults;
   ArenaState arena;
+  std::vector<Range> used; // by the phase that runs
   std::vector<BucketState> buckets;
   std::vector<int64_t> expected; // contributions to a bucket in a step, on this stage
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> ran;
@@ -89,18 +102,40 @@ int64_t StageReplay::placeOf(size_t bucket, Space space, const drover_action &ac
 std::pair<int64_t, int64_t> StageReplay::gradientRange(const drover_action &action) const {
   int64_t from = placeOf(action.chunk, Space::Accumulator, action);
   int64_t to = placeOf(action.chunk, Space::Gradient, action);
-  if (to < 0 || to == from)
+  if (!step.isSharded() && (to < 0 || to == from))
     return {from, accumulatorBytes(action.chunk)};
-  return {to, step.shardElements(step.buckets[action.chunk]) * 4};
+  return {to, stateBytes(action.chunk)};
 }
 
-/// Parameters that are their own masters, frozen ones and those of the forward task are there from the start; others
-/// must be gathered.
+/// What is there before the step and after it: optimizer state, or the parameters of the forward task. Other parameters
+/// must be gathered. Parameters that are their own masters go by their name.
+std::vector<Range> StageReplay::lastingOf(size_t bucket) const {
+  const Binding &places = stage.buckets[bucket];
+  auto b = static_cast<uint32_t>(bucket);
+  std::vector<Range> ranges;
+  if (!step.train || isMaster(bucket))
+    ranges.push_back({places[Space::Parameter], parameterBytes(bucket), {Content::Parameter, b, 0}});
+  else
+    ranges.push_back({places[Space::Master], stateBytes(bucket), {Content::Master, b, 0}});
+  ranges.push_back({places[Space::Moment1], stateBytes(bucket), {Content::Moment1, b, 0}});
+  ranges.push_back({places[Space::Moment2], stateBytes(bucket), {Content::Moment2, b, 0}});
+  return ranges;
+}
+
 void StageReplay::placeLasting() {
+  const std::vector<Stage> &first = step.batches.front().stages;
   for (size_t b = 0; b < step.buckets.size(); ++b) {
-    if (isMaster(b) || !step.train || !step.buckets[b].trainable())
-      arena.place(stage.buckets[b][Space::Parameter], parameterBytes(b),
-                  {Content::Parameter, static_cast<uint32_t>(b), 0});
+    const Binding &places = stage.buckets[b];
+    for (Space space : {Space::Master, Space::Moment1, Space::Moment2}) {
+      if (places[space] >= 0 && (!step.train || !isOwner(b)))
+        faults.report("stage ", index, " has a place for the ", nameOf(space), " of bucket ", b, ", which stage ",
+                      step.ownerOf(step.buckets[b]), " keeps");
+      if (index < first.size() && b < first[index].buckets.size() && first[index].buckets[b][space] != places[space])
+        faults.report("stage ", index, ": the ", nameOf(space), " of bucket ", b, " lies at byte ", places[space],
+                      ", in global batch ", step.batches.front().globalBatch, " at ", first[index].buckets[b][space]);
+    }
+    for (const Range &range : lastingOf(b))
+      arena.place(range.place, range.bytes, range.content);
   }
 }
 
@@ -173,42 +208,60 @@ void StageReplay::runPhase(uint64_t i) {
   uint32_t c = action.chunk, m = action.microbatch;
   bool forward = action.phase == 0;
 
+  used.clear();
+  // Calls come and go within the phase: what they write to and what they read must all be apart.
+  if (access.uses(Space::Scratch))
+    write(i, binding[Space::Scratch], chunk.scratchBytes[action.phase], {Content::Scratch, c, m});
+  if (access.uses(Space::Scalar) || binding[Space::Scalar] >= 0)
+    write(i, binding[Space::Scalar], kScalarBytes, {Content::Scalars, c, m});
   Content inputs{Content::Input, 0, m};
   if (action.flags & DROVER_ACTION_LOAD)
-    arena.write(i, binding[Space::Input], step.inputBytes, inputs);
+    write(i, binding[Space::Input], step.inputBytes, inputs);
   if (access.uses(Space::Input))
-    arena.read(i, binding[Space::Input], step.inputBytes, inputs);
+    read(i, binding[Space::Input], step.inputBytes, inputs);
   for (int32_t bucket : access.parameters)
-    arena.read(i, placeOf(static_cast<size_t>(bucket), Space::Parameter, action),
-               parameterBytes(static_cast<size_t>(bucket)), {Content::Parameter, static_cast<uint32_t>(bucket), 0});
+    read(i, placeOf(static_cast<size_t>(bucket), Space::Parameter, action), parameterBytes(static_cast<size_t>(bucket)),
+         {Content::Parameter, static_cast<uint32_t>(bucket), 0});
   if (access.uses(Space::X))
-    arena.read(i, binding[Space::X], chunk.xBytes, {Content::Boundary, facts.boundary(c), m});
+    read(i, binding[Space::X], chunk.xBytes, {Content::Boundary, facts.boundary(c), m});
   if (!forward && access.uses(Space::Y))
-    arena.read(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
+    read(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
   if (!forward && access.uses(Space::Stash))
-    arena.read(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
+    read(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
   if (!forward && access.uses(Space::Kept))
-    arena.read(i, binding[Space::Kept], chunk.keptBytes, {Content::Kept, c, m});
+    read(i, binding[Space::Kept], chunk.keptBytes, {Content::Kept, c, m});
   if (action.phase == 2 && access.uses(Space::Handed))
-    arena.read(i, binding[Space::Handed], chunk.handedBytes, {Content::Handed, c, m});
+    read(i, binding[Space::Handed], chunk.handedBytes, {Content::Handed, c, m});
   if (access.uses(Space::DY))
-    arena.read(i, binding[Space::DY], chunk.dyBytes, {Content::BoundaryGradient, facts.boundary(int64_t(c) + 1), m});
+    read(i, binding[Space::DY], chunk.dyBytes, {Content::BoundaryGradient, facts.boundary(int64_t(c) + 1), m});
   if (!forward)
     contribute(i, access.accumulators);
-  if (access.uses(Space::Scratch))
-    arena.write(i, binding[Space::Scratch], chunk.scratchBytes[action.phase], {});
   if (forward && access.uses(Space::Stash))
-    arena.write(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
+    write(i, binding[Space::Stash], chunk.stashBytes, {Content::Stash, c, m});
   if (forward && access.uses(Space::Kept))
-    arena.write(i, binding[Space::Kept], chunk.keptBytes, {Content::Kept, c, m});
+    write(i, binding[Space::Kept], chunk.keptBytes, {Content::Kept, c, m});
   if (action.phase == 1 && access.uses(Space::Handed))
-    arena.write(i, binding[Space::Handed], chunk.handedBytes, {Content::Handed, c, m});
+    write(i, binding[Space::Handed], chunk.handedBytes, {Content::Handed, c, m});
   if (forward && access.uses(Space::Y))
-    arena.write(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
+    write(i, binding[Space::Y], chunk.yBytes, {Content::Boundary, facts.boundary(int64_t(c) + 1), m});
   if (access.uses(Space::Output))
-    arena.write(i, binding[Space::Output], step.outputBytes, {Content::Output, 0, m});
+    write(i, binding[Space::Output], step.outputBytes, {Content::Output, 0, m});
   if (action.phase == 1 && access.uses(Space::DX))
-    arena.write(i, binding[Space::DX], chunk.dxBytes, {Content::BoundaryGradient, facts.boundary(c), m});
+    write(i, binding[Space::DX], chunk.dxBytes, {Content::BoundaryGradient, facts.boundary(c), m});
+  for (const Range &range : used)
+    if (!arena.holds(range.place, range.bytes, range.content) && range.place >= 0)
+      faults.report(faults.describe(index, i), " uses ", describe(range.content), " at bytes [", range.place, ", ",
+                    range.place + range.bytes, ") and writes something else there");
+}
+
+void StageReplay::read(uint64_t i, int64_t place, int64_t bytes, Content content) {
+  arena.read(i, place, bytes, content);
+  used.push_back({place, bytes, content});
+}
+
+void StageReplay::write(uint64_t i, int64_t place, int64_t bytes, Content content) {
+  arena.write(i, place, bytes, content);
+  used.push_back({place, bytes, content});
 }
 
 void StageReplay::contribute(uint64_t i, const std::vector<int32_t> &accumulators) {
@@ -228,7 +281,7 @@ void StageReplay::contribute(uint64_t i, const std::vector<int32_t> &accumulator
       faults.report(faults.describe(index, i), " adds to ", describe(sums), ", which hold nothing yet");
     if (!isEmpty)
       arena.read(i, place, bytes, sums);
-    arena.write(i, place, bytes, sums);
+    write(i, place, bytes, sums);
     ++buckets[b].contributions;
     buckets[b].phases |= static_cast<uint8_t>(1u << action.phase);
   }
@@ -261,7 +314,11 @@ void StageReplay::message(uint64_t i) {
 /// Every holder of a bucket takes part in what is done with it.
 void StageReplay::checkTie(uint64_t i) {
   const drover_action &action = at(i);
-  if (uint32_t tie = tieOf(step, step.buckets[action.chunk]); action.peer != tie)
+  const Bucket &bucket = step.buckets[action.chunk];
+  uint32_t tie = tieOf(step, bucket);
+  if (tie == 0 && step.stagesOf(bucket).size() > 1)
+    faults.report(faults.describe(index, i), ": no communicator is of all stages that hold the bucket");
+  else if (action.peer != tie)
     faults.report(faults.describe(index, i), " is over communicator ", action.peer, ", expected ", tie,
                   tie ? ", of all stages that hold the bucket" : ", for one stage holds the bucket");
 }
@@ -276,9 +333,14 @@ void StageReplay::gather(uint64_t i) {
   int64_t place = placeOf(action.chunk, Space::Parameter, action);
   Content parameters{Content::Parameter, action.chunk, 0};
   if (isMaster(action.chunk))
-    arena.read(i, place, parameterBytes(action.chunk), parameters);
-  else
-    arena.write(i, place, parameterBytes(action.chunk), parameters);
+    return arena.read(i, place, parameterBytes(action.chunk), parameters);
+  Content masters{Content::Master, action.chunk, 0};
+  int64_t from = stage.buckets[action.chunk][Space::Master];
+  if (isOwner(action.chunk))
+    arena.read(i, from, stateBytes(action.chunk), masters);
+  arena.write(i, place, parameterBytes(action.chunk), parameters);
+  if (isOwner(action.chunk) && !arena.holds(from, stateBytes(action.chunk), masters))
+    faults.report(faults.describe(index, i), " writes over ", describe(masters), " at byte ", from);
 }
 
 void StageReplay::reduce(uint64_t i) {
@@ -292,12 +354,16 @@ void StageReplay::reduce(uint64_t i) {
   if (adds != (state.reduced > 0))
     faults.report(faults.describe(index, i), adds ? " adds to reduced gradients that are not there"
                                                   : " overwrites the reduced gradients of an earlier run");
+  int64_t from = placeOf(action.chunk, Space::Accumulator, action);
   if (state.contributions > 0)
-    arena.read(i, placeOf(action.chunk, Space::Accumulator, action), accumulatorBytes(action.chunk), sums);
+    arena.read(i, from, accumulatorBytes(action.chunk), sums);
   auto [place, bytes] = gradientRange(action);
   if (adds)
     arena.read(i, place, bytes, gradient);
   arena.write(i, place, bytes, gradient);
+  bool isInPlace = !step.isSharded() && place == from;
+  if (state.contributions > 0 && !isInPlace && !arena.holds(from, accumulatorBytes(action.chunk), sums))
+    faults.report(faults.describe(index, i), " writes over ", describe(sums), " at byte ", from);
   state.reduced += state.contributions;
   state.contributions = 0;
   state.phases = 0;
@@ -311,7 +377,7 @@ void StageReplay::norm(uint64_t i) {
     faults.report(faults.describe(index, i), ": the norm of the bucket is taken twice");
   if (isClipped)
     faults.report(faults.describe(index, i), " comes after the clip coefficient");
-  if (step.ownerOf(step.buckets[action.chunk]) != static_cast<int32_t>(index))
+  if (!isOwner(action.chunk))
     faults.report(faults.describe(index, i), ": the bucket is counted on stage ",
                   step.ownerOf(step.buckets[action.chunk]));
   state.isNormed = true;
@@ -322,34 +388,40 @@ void StageReplay::norm(uint64_t i) {
                   " to the gradients, ", state.contributions, " of them not reduced");
   if (!isReduced && needsReduce(step, step.buckets[action.chunk]))
     faults.report(faults.describe(index, i), ": the gradients are not reduced over the ranks that hold parts of them");
-  readGradients(i);
+  state.gradients = gradientsOf(action);
+  arena.read(i, state.gradients.place, state.gradients.bytes, state.gradients.content);
 }
 
-/// Reads what the norm and the update take: reduced gradients, or the accumulators where there is nobody to reduce
-/// with.
-void StageReplay::readGradients(uint64_t i) {
-  const drover_action &action = at(i);
+/// What the norm and the update read: reduced gradients, or the accumulators where there is nobody to reduce with.
+Range StageReplay::gradientsOf(const drover_action &action) const {
   if (buckets[action.chunk].reduced > 0) {
     auto [place, bytes] = gradientRange(action);
-    return arena.read(i, place, bytes, {Content::Gradient, action.chunk, 0});
+    return {place, bytes, {Content::Gradient, action.chunk, 0}};
   }
-  arena.read(i, placeOf(action.chunk, Space::Accumulator, action), accumulatorBytes(action.chunk),
-             {Content::Accumulator, action.chunk, 0});
+  int64_t place = placeOf(action.chunk, Space::Gradient, action);
+  return {place >= 0 ? place : placeOf(action.chunk, Space::Accumulator, action),
+          accumulatorBytes(action.chunk),
+          {Content::Accumulator, action.chunk, 0}};
 }
 
 void StageReplay::update(uint64_t i) {
   const drover_action &action = at(i);
-  BucketState &state = buckets[action.chunk];
-  if (state.isUpdated)
+  BucketState &bucket = buckets[action.chunk];
+  if (bucket.isUpdated)
     faults.report(faults.describe(index, i), ": the bucket is updated twice");
-  if (!state.isNormed || (!isClipped && step.grid.ranks() > 1))
+  if (!bucket.isNormed || (!isClipped && step.grid.ranks() > 1))
     faults.report(faults.describe(index, i), " comes before the norm or the clip coefficient");
-  state.isUpdated = true;
-  readGradients(i);
-  // Masters may be the parameters themselves: nobody may be reading them.
-  if (isMaster(action.chunk))
-    arena.write(i, stage.buckets[action.chunk][Space::Parameter], parameterBytes(action.chunk),
-                {Content::Parameter, action.chunk, 0});
+  bucket.isUpdated = true;
+  arena.read(i, bucket.gradients.place, bucket.gradients.bytes, bucket.gradients.content);
+  std::vector<Range> state = lastingOf(action.chunk);
+  if (step.plan.optimizer != "adamw")
+    state.resize(1); // the masters
+  for (size_t k = 0; k < state.size(); ++k) {
+    // Masters may be the parameters themselves: nobody may be reading them.
+    int64_t place = placeOf(action.chunk, std::array{Space::Master, Space::Moment1, Space::Moment2}[k], action);
+    arena.read(i, place, state[k].bytes, state[k].content);
+    arena.write(i, place, state[k].bytes, state[k].content);
+  }
 }
 
 void StageReplay::release(uint64_t i) {
@@ -381,6 +453,11 @@ void StageReplay::finish() {
       for (uint32_t m = 0; m < batch.microbatches; ++m)
         if (!step.chunks[c].phases[p].empty() && !ran.count({static_cast<uint32_t>(c), p, m}))
           faults.report("stage ", index, ": phase ", p, " of chunk ", c, " never runs for microbatch ", m);
+  for (size_t b = 0; b < step.buckets.size(); ++b)
+    for (const Range &range : lastingOf(b))
+      if (range.place >= 0 && !arena.holds(range.place, range.bytes, range.content))
+        faults.report("stage ", index, ": ", describe(range.content), " at byte ", range.place,
+                      " are no more whole when the step ends");
   if (!step.train)
     return;
   if (step.grid.ranks() > 1 && (!isCounted || !isClipped))
@@ -389,10 +466,9 @@ void StageReplay::finish() {
     const Bucket &bucket = step.buckets[b];
     if (!bucket.trainable() || !holds(b))
       continue;
-    bool isOwner = step.ownerOf(bucket) == static_cast<int32_t>(index);
-    if (isOwner && !buckets[b].isUpdated)
+    if (isOwner(b) && !buckets[b].isUpdated)
       faults.report("stage ", index, ": bucket ", b, " is never updated");
-    if (!isOwner && (buckets[b].contributions > 0 || buckets[b].reduced != expected[b]))
+    if (!isOwner(b) && (buckets[b].contributions > 0 || buckets[b].reduced != expected[b]))
       faults.report("stage ", index, ": ", buckets[b].reduced, " of ", expected[b], " contributions to bucket ", b,
                     " reach its owner");
   }
