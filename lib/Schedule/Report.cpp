@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Schedule/Report.h"
+#include "drover/Schedule/Check.h"
 #include "drover/Schedule/ReplayStep.h"
 #include "drover/Schedule/Serialize.h"
 #include <algorithm>
@@ -186,6 +187,18 @@ int64_t drover::schedule::peakMemoryOf(const StepProgram &, const Batch &batch, 
   return batch.stages[stage].arenaBytes + batch.stages[stage].memory.workspace;
 }
 
+/// The faults of a batch, and those of the program, which are every batch's.
+static std::vector<std::string> faultsOf(const StepProgram &step, const Batch &batch,
+                                         const std::vector<std::string> &faults) {
+  std::vector<std::string> own;
+  for (const std::string &fault : faults) {
+    auto begins = [&](const Batch &other) { return fault.rfind(faultPrefix(other), 0) == 0; };
+    if (begins(batch) || std::none_of(step.batches.begin(), step.batches.end(), begins))
+      own.push_back(fault);
+  }
+  return own;
+}
+
 std::string drover::schedule::reportJson(const StepProgram &step, const std::vector<std::string> &faults) {
   Json batches = Json::array();
   for (const Batch &batch : step.batches) {
@@ -208,10 +221,10 @@ std::string drover::schedule::reportJson(const StepProgram &step, const std::vec
                   {"peak_memory_bytes", memory},
                   {"collectives", collectives},
                   {"sends", {{"count", messages.count}, {"bytes", messages.bytes}}}};
-    if (faults.empty())
+    if (std::vector<std::string> own = faultsOf(step, batch, faults); own.empty())
       entry["proof"] = "ok";
     else
-      entry["proof"] = faults;
+      entry["proof"] = own;
     batches.push_back(std::move(entry));
   }
   Json report = {{"ranks", step.grid.ranks()}, {"plan", Json::parse(serializePlan(step.plan))}, {"batches", batches}};

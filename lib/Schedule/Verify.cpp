@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "drover/Schedule/Verify.h"
 #include "drover/Schedule/Access.h"
+#include "drover/Schedule/Check.h"
 #include "drover/Schedule/ReplayStep.h"
 #include <algorithm>
 #include <map>
@@ -90,7 +91,7 @@ private:
   std::string describe(const drover_action &action) const;
   void report(const std::string &message) {
     if (messages.size() < limit)
-      messages.push_back("global batch " + std::to_string(batch->globalBatch) + ", " + message);
+      messages.push_back((batch ? faultPrefix(*batch) : "") + message);
   }
   uint32_t rootOf(uint32_t value) const { return roots[value]; }
 
@@ -153,10 +154,10 @@ std::vector<std::string> Verifier::run() {
         ++contributionsPerMicrobatch[{stageOfCall(call), program.values[roots[operand]].index}];
   }
   for (size_t i = 0; i < times.size(); ++i)
-    if (times[i] != 1 && messages.size() < limit)
-      messages.push_back("call " + std::to_string(i) + " of the microbatch program, of body '" +
-                         program.bodies[program.calls[i].body].name + "', is made " + std::to_string(times[i]) +
-                         " times, expected once");
+    if (times[i] != 1)
+      report("call " + std::to_string(i) + " of the microbatch program, of body '" +
+             program.bodies[program.calls[i].body].name + "', is made " + std::to_string(times[i]) +
+             " times, expected once");
   for (const Batch &current : step.batches) {
     batch = &current;
     checkBatch();

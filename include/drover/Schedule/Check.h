@@ -22,6 +22,9 @@ namespace drover::schedule {
 /// each naming stage and action; none where the program is proven. Linear in the number of actions.
 std::vector<std::string> checkStepProgram(const StepProgram &step, size_t limit = 8);
 
+/// What begins each fault of a batch here and in Verify.h: "global batch 8: ". Faults of the program begin otherwise.
+std::string faultPrefix(const Batch &batch);
+
 } // namespace drover::schedule
 
 #endif // DROVER_SCHEDULE_CHECK_H

@@ -7,6 +7,10 @@
 
 using namespace drover::schedule;
 
+std::string drover::schedule::faultPrefix(const Batch &batch) {
+  return joinText("global batch ", batch.globalBatch, ": ");
+}
+
 /// The loss is read behind the one forward that writes it.
 static void checkLoss(const StepProgram &step, Faults &faults) {
   int32_t expected = -1;

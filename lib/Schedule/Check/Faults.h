@@ -5,7 +5,7 @@
 #ifndef DROVER_LIB_SCHEDULE_CHECK_FAULTS_H
 #define DROVER_LIB_SCHEDULE_CHECK_FAULTS_H
 
-#include "drover/Schedule/StepProgram.h"
+#include "drover/Schedule/Check.h"
 #include <sstream>
 
 namespace drover::schedule {
@@ -29,7 +29,7 @@ public:
 
   template <typename... Args> void report(const Args &...args) {
     if (!isFull())
-      messages.push_back(batch ? joinText("global batch ", batch->globalBatch, ": ", args...) : joinText(args...));
+      messages.push_back(joinText(batch ? faultPrefix(*batch) : "", args...));
   }
 
   /// "stage 1, action 7 (send of chunk 1, microbatch 0)".
