@@ -225,8 +225,17 @@ ToyProgram::ToyProgram(const ToyOptions &options) {
 }
 
 void ToyProgram::finish() {
-  embedded = {DROVER_PROGRAM_VERSION, uint32_t(bodies.size()), metadata.data(), metadata.size(),
-              actions.data(),         actions.size(),          bodies.data()};
+  embedded = {DROVER_PROGRAM_VERSION,
+              uint32_t(bodies.size()),
+              metadata.data(),
+              metadata.size(),
+              actions.data(),
+              actions.size(),
+              bodies.data(),
+              nullptr,
+              0,
+              nullptr,
+              0};
 }
 
 void ToyProgram::replace(const std::string &from, const std::string &to) {

@@ -338,8 +338,17 @@ GridProgram::GridProgram(GridOptions options) {
 void GridProgram::finish() {
   metadata = serializeMetadata(step);
   describeOperands();
-  embedded = {DROVER_PROGRAM_VERSION, uint32_t(bodies.size()), metadata.data(), metadata.size(),
-              step.actions.data(),    step.actions.size(),     bodies.data()};
+  embedded = {DROVER_PROGRAM_VERSION,
+              uint32_t(bodies.size()),
+              metadata.data(),
+              metadata.size(),
+              step.actions.data(),
+              step.actions.size(),
+              bodies.data(),
+              nullptr,
+              0,
+              nullptr,
+              0};
 }
 
 /// What the bodies' activations are: the results that --dump writes. Hidden values, which tp cuts, are left out.
