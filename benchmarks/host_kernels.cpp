@@ -118,7 +118,7 @@ int main() {
   auto caller = [&](const char *name, std::vector<void *> operands, int64_t size) {
     drover_body_fn body = bodies.function(name);
     return [=, &pool]() {
-      drover_call call = {&pool, size, 0, 0, nullptr, nullptr};
+      drover_call call = {&pool, size, 0, 0, nullptr, nullptr, nullptr};
       body(operands.data(), nullptr, &call);
     };
   };

@@ -197,7 +197,7 @@ int main(int argc, char **argv) {
   openblas_set_num_threads(threads);
 #endif
   drover_pool pool(threads);
-  drover_call call = {&pool, 0, 0, 0, nullptr, nullptr};
+  drover_call call = {&pool, 0, 0, 0, nullptr, nullptr, nullptr};
   std::printf("GFLOP/s, %d threads, %s tiles\n", threads, drover::rt::kernelInstructionSet());
   matmuls(call);
   attentions(call);

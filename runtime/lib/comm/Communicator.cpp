@@ -140,6 +140,16 @@ void Request::wait(std::optional<double> seconds) {
   throw Error(message);
 }
 
+void Request::waitOn(Stream &stream) {
+  if (!operation)
+    return;
+  if (!operation->waitOn(stream))
+    return wait();
+  if (operation->observer)
+    operation->observer->completed(operation->token, operation->info, operation->issuedNs, monotonicNs());
+  operation.reset();
+}
+
 //===----------------------------------------------------------------------===//
 // Communicator
 //===----------------------------------------------------------------------===//

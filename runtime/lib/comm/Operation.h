@@ -30,6 +30,8 @@ public:
   /// True when it is complete; false when that is not so by `deadline` (one in the past: do not block). Throws Error
   /// where it failed.
   virtual bool waitUntil(TimePoint deadline) = 0;
+  /// The stream goes on after it. False where the backend cannot do that.
+  virtual bool waitOn(Stream &stream) { return false; }
   /// World ranks of the members that have not issued it.
   virtual std::vector<int> missing() = 0;
   /// When it was complete, on the monotonic clock.

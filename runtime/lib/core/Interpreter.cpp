@@ -187,7 +187,7 @@ void Interpreter::callBody(const CallInfo &call, const drover_action &action, co
                        : binding[operand.space];
     operands.push_back(at(base) + operand.offset);
   }
-  drover_call context = {pool, 0, call.alwaysAccumulate || !first, 0, rank.plan.place.data(), rank.bodies()};
+  drover_call context = {pool, 0, call.alwaysAccumulate || !first, 0, rank.plan.place.data(), rank.bodies(), nullptr};
   int64_t startNs = tracing ? monotonicNs() : 0;
   program.body(call.body)(operands.data(), workspace.data(), &context);
   if (rank.bodies())
@@ -201,7 +201,7 @@ void Interpreter::callBody(const CallInfo &call, const drover_action &action, co
 
 void Interpreter::callFlat(int64_t body, int64_t size, std::initializer_list<void *> flatOperands) {
   operands = flatOperands;
-  drover_call context = {pool, size, 0, 0, rank.plan.place.data(), rank.bodies()};
+  drover_call context = {pool, size, 0, 0, rank.plan.place.data(), rank.bodies(), nullptr};
   program.body(body)(operands.data(), workspace.data(), &context);
 }
 

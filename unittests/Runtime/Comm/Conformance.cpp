@@ -153,7 +153,9 @@ constexpr uint8_t guardValue = 0xa5;
 
 class Runner {
 public:
-  explicit Runner(World &world) : world(world) {
+  Runner(World &world, Device *device) : world(world), device(device) {
+    if (device)
+      world.issueAfter(&device->stream(DROVER_STREAM_COMPUTE));
     for (const auto &[id, members] : conformanceGroups(world.size()))
       groups.push_back(std::binary_search(members.begin(), members.end(), world.rank())
                            ? world.createCommunicator(id, concat("group", id), members)
@@ -176,15 +178,39 @@ private:
     TestOperation operation;
     Communicator *communicator;
     bool receives;
-    std::vector<uint8_t> in, out; // `out` has guards around it
+    std::vector<uint8_t> in, out;     // `out` has guards around it
+    DeviceMemory deviceIn, deviceOut; // the same on a device
     Request request;
   };
+  uint8_t *onDevice(const std::vector<uint8_t> &bytes, DeviceMemory &memory);
+  void fromDevice(const DeviceMemory &memory, std::vector<uint8_t> &bytes);
 
   World &world;
+  Device *device; // null: buffers are the host's
   std::vector<std::unique_ptr<Communicator>> groups;
   std::deque<Flight> inFlight;
 };
 } // namespace
+
+/// `bytes` on the device, where there is one; complete for what is issued from now on.
+uint8_t *Runner::onDevice(const std::vector<uint8_t> &bytes, DeviceMemory &memory) {
+  if (!device)
+    return const_cast<uint8_t *>(bytes.data());
+  memory = device->allocate(std::max<int64_t>(int64_t(bytes.size()), 1));
+  device->copy(memory.data(), bytes.data(), int64_t(bytes.size()), device->stream(DROVER_STREAM_COMPUTE));
+  return memory.data();
+}
+
+void Runner::fromDevice(const DeviceMemory &memory, std::vector<uint8_t> &bytes) {
+  if (!device || bytes.empty())
+    return;
+  Stream &stream = device->stream(DROVER_STREAM_COMPUTE);
+  DeviceMemory pinned = device->allocatePinned(int64_t(bytes.size()));
+  device->copy(pinned.data(), memory.data(), pinned.size(), stream);
+  if (!device->finish(stream, std::chrono::steady_clock::now() + std::chrono::seconds(60)))
+    throw std::runtime_error("a copy from the device does not end");
+  std::memcpy(bytes.data(), pinned.data(), bytes.size());
+}
 
 void Runner::start(const TestOperation &operation) {
   Communicator *communicator = groups[size_t(operation.group)].get();
@@ -206,36 +232,35 @@ void Runner::start(const TestOperation &operation) {
   bool scatters = operation.kind == OperationKind::ReduceScatter;
   size_t room = operation.inPlace && scatters ? flight.in.size() : outBytes;
   flight.out.assign(room + 2 * guardBytes, guardValue);
-  uint8_t *out = flight.out.data() + guardBytes, *in = flight.in.data();
+  // What the operation finds in `out` beside the guards: its own input.
+  auto own = flight.out.begin() + guardBytes;
+  if (operation.inPlace && operation.kind == OperationKind::AllGather)
+    std::copy(flight.in.begin(), flight.in.end(), own + self * part);
+  else if (operation.inPlace || (operation.kind == OperationKind::Broadcast && self == operation.root))
+    std::copy(flight.in.begin(), flight.in.end(), own);
+  uint8_t *out = onDevice(flight.out, flight.deviceOut) + guardBytes, *in = onDevice(flight.in, flight.deviceIn);
   switch (operation.kind) {
   case OperationKind::AllGather:
-    if (operation.inPlace) {
+    if (operation.inPlace)
       in = out + self * part;
-      std::copy(flight.in.begin(), flight.in.end(), in);
-    }
     flight.request = communicator->allGather(in, out, operation.dtype, cut);
     return;
   case OperationKind::ReduceScatter:
     if (operation.inPlace) {
-      std::copy(flight.in.begin(), flight.in.end(), out);
       in = out;
       out += self * part;
     }
     flight.request = communicator->reduceScatter(in, out, operation.dtype, operation.op, cut);
     return;
   case OperationKind::AllReduce:
-    if (operation.inPlace) {
-      std::copy(flight.in.begin(), flight.in.end(), out);
+    if (operation.inPlace)
       in = out;
-    }
     flight.request = communicator->allReduce(in, out, cut.elements(), operation.dtype, operation.op);
     return;
   case OperationKind::Shift:
     flight.request = communicator->shift(in, out, cut.elements(), operation.dtype);
     return;
   case OperationKind::Broadcast:
-    if (self == operation.root)
-      std::copy(flight.in.begin(), flight.in.end(), out);
     flight.request = communicator->broadcast(out, cut.elements(), operation.dtype, operation.root);
     return;
   default:
@@ -247,7 +272,13 @@ void Runner::start(const TestOperation &operation) {
 
 void Runner::finish(size_t index, std::string name) {
   Flight &flight = inFlight[index];
-  flight.request.wait();
+  // Half of them are waited for by the stream.
+  if (device && flight.operation.seed % 2)
+    flight.request.waitOn(device->stream(DROVER_STREAM_COMPUTE));
+  else
+    flight.request.wait();
+  fromDevice(flight.deviceIn, flight.in);
+  fromDevice(flight.deviceOut, flight.out);
   const TestOperation &operation = flight.operation;
   int members = flight.communicator->size(), self = flight.communicator->rank();
   auto complain = [&](const char *what) {
@@ -392,8 +423,8 @@ static std::vector<TestOperation> randomOperations(int worldSize, uint32_t seed,
 }
 
 /// One at a time; many at once, waited for from the last; and any of twelve, each rank in an order of its own.
-std::map<std::string, uint64_t> runConformance(World &world) {
-  Runner runner(world);
+std::map<std::string, uint64_t> runConformance(World &world, Device *device) {
+  Runner runner(world, device);
   for (const auto &[name, operation] : tableOfOperations(world.size())) {
     runner.start(operation);
     runner.finishAll(name);

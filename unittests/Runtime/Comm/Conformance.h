@@ -9,6 +9,7 @@
 #define DROVER_UNITTESTS_RUNTIME_COMM_CONFORMANCE_H
 
 #include "drover/rt/communicator.h"
+#include "drover/rt/device.h"
 #include <map>
 #include <string>
 #include <vector>
@@ -31,7 +32,8 @@ struct TestOperation {
 std::vector<std::pair<int, std::vector<int>>> conformanceGroups(int worldSize);
 
 /// Runs all cases as one rank: checksums of the rank's results by case. Throws std::runtime_error at a wrong result.
-std::map<std::string, uint64_t> runConformance(World &world);
+/// With a device buffers lie there, else in the host's memory.
+std::map<std::string, uint64_t> runConformance(World &world, Device *device = nullptr);
 
 /// What the rank must have counted after runConformance.
 OperationCounts expectedCounts(int rank, int worldSize);

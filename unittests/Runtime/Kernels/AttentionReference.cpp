@@ -129,7 +129,7 @@ AttentionResults AttentionCase::run(drover_pool *pool) const {
                      : maskKind == 1 ? static_cast<const void *>(boolMask.data())
                                      : floatMask.data();
   const int64_t *index = queryIndex.empty() ? nullptr : queryIndex.data();
-  drover_call call = {pool, 0, 0, 0, nullptr, nullptr};
+  drover_call call = {pool, 0, 0, 0, nullptr, nullptr, nullptr};
   drover_rt_attention(&call, &d, query.data(), key.data(), value.data(), mask, keyMaskData(), documentsData(), index,
                       r.result.data(), r.logSumExp.data(), workspace.data());
   drover_rt_attention_grad(&call, &d, query.data(), key.data(), value.data(), r.result.data(), r.logSumExp.data(),

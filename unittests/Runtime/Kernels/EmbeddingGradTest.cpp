@@ -39,7 +39,7 @@ template <typename Id> void sweep(int32_t idType) {
 
     for (drover_pool &pool : pools) {
       Tensor result = table;
-      drover_call call = {&pool, 0, accumulate, 0, nullptr, nullptr};
+      drover_call call = {&pool, 0, accumulate, 0, nullptr, nullptr, nullptr};
       drover_rt_embedding_grad(&call, ids.data(), idType, positions, nullptr, gradient.data(), dtype, width, rows,
                                static_cast<float *>(result.data()), store);
       for (int64_t i = 0; i < rows * width; ++i)
@@ -54,7 +54,7 @@ TEST(EmbeddingGrad, SumsInPositionOrderI32) { sweep<int32_t>(DROVER_I32); }
 TEST(EmbeddingGrad, PartsOfATableSkipTheIdsOfOthers) {
   const int64_t ids[5] = {0, 7, 3, -1, 4};
   const float gradient[5] = {1, 2, 4, 8, 16};
-  drover_call call = {nullptr, 0, 0, 0, nullptr, nullptr};
+  drover_call call = {nullptr, 0, 0, 0, nullptr, nullptr, nullptr};
   std::vector<float> whole;
   for (int64_t offset = 0; offset < 8; offset += 4) {
     float part[4] = {};
@@ -67,7 +67,7 @@ TEST(EmbeddingGrad, PartsOfATableSkipTheIdsOfOthers) {
 TEST(EmbeddingGradDeathTest, IdsOutsideTheTableAreFatal) {
   const float gradient[2] = {1, 2};
   float table[3] = {};
-  drover_call call = {nullptr, 0, 0, 0, nullptr, nullptr};
+  drover_call call = {nullptr, 0, 0, 0, nullptr, nullptr, nullptr};
   const auto run = [&](int64_t id) {
     const int64_t ids[2] = {0, id};
     drover_rt_embedding_grad(&call, ids, DROVER_I64, 2, nullptr, gradient, DROVER_F32, 1, 3, table, DROVER_OVERWRITE);

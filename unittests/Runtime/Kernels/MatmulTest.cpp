@@ -60,7 +60,7 @@ struct Case {
 
   Tensor run(drover_pool *pool) const {
     Tensor result = c;
-    drover_call call = {pool, 0, accumulate, 0, nullptr, nullptr};
+    drover_call call = {pool, 0, accumulate, 0, nullptr, nullptr, nullptr};
     drover_rt_matmul(&call, &d, a.data(), b.data(), result.data());
     return result;
   }

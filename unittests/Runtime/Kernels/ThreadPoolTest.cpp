@@ -114,7 +114,7 @@ struct Fill {
 TEST(ThreadPool, CompiledKernelsRunOverTheRange) {
   drover_pool pool(2);
   for (drover_pool *used : {&pool, static_cast<drover_pool *>(nullptr)}) {
-    drover_call call = {used, 0, 0, 0, nullptr, nullptr};
+    drover_call call = {used, 0, 0, 0, nullptr, nullptr, nullptr};
     std::vector<int64_t> values(777, -1);
     void *operands[] = {values.data()};
     drover_rt_parallel_for(&call, Fill::run, 777, 10, operands);

@@ -144,7 +144,7 @@ std::vector<Tensor> CompiledBodies::run(StringRef name, ArrayRef<Tensor> argumen
   }
   Buffer workspace(workspaceBytes(name));
   drover_pool pool(run.threads);
-  drover_call call = {&pool, run.size, run.accumulate, 0, run.coordinates.data(), run.communicators};
+  drover_call call = {&pool, run.size, run.accumulate, 0, run.coordinates.data(), run.communicators, nullptr};
   drover_body_fn compiled = function(name);
   lock.unlock();
   compiled(operands.data(), workspace.data(), &call);

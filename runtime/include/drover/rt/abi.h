@@ -37,6 +37,7 @@ enum drover_store {
 
 struct drover_pool;
 struct drover_communicators;
+struct drover_device;
 
 /* Axes of the grid of ranks; KV and REPLICA are the factors of TP where it is split (docs/distributions.md). */
 enum drover_axis {
@@ -57,6 +58,7 @@ typedef struct drover_call {
   int32_t reserved;
   const int32_t *coordinates;                 /* DROVER_NUM_AXES of them: the rank's place on the grid; never null */
   struct drover_communicators *communicators; /* the rank's groups; null where there is one rank */
+  struct drover_device *device;               /* null: the host */
 } drover_call;
 
 /* A compiled body: one pointer an operand; `workspace` has the body's workspace_bytes, 64-byte aligned. */
@@ -173,6 +175,20 @@ void drover_rt_parallel_for(const drover_call *call, drover_kernel_fn kernel, in
 
 /* An index that a kernel read is not in [low, size): ends the rank. `what` names the body and the operation. */
 void drover_rt_index_error(const char *what, int64_t index, int64_t low, int64_t size);
+
+/* A kernel of the GPU as a body launches it; its code is found by its name (docs/cuda.md). */
+typedef struct drover_gpu_kernel {
+  const char *name;
+  const char *check;     /* the body and operation whose indices it checks; null where it checks none */
+  uint32_t threads;      /* of a block */
+  uint32_t shared_bytes; /* of a block, in all */
+  uint32_t num_arguments;
+  uint32_t reserved;
+} drover_gpu_kernel;
+/* Enqueues `blocks` blocks of the kernel on the body's stream. `arguments` has a pointer to each argument, a pointer or
+ * an int64_t, and room for two more: a kernel with `check` also gets the address of `kernel` as an int64_t, and the
+ * device's two error words, into which it puts that number and the first index that is out of range. */
+void drover_rt_gpu_launch(const drover_call *call, const drover_gpu_kernel *kernel, int64_t blocks, void **arguments);
 
 /* C[m,n] (store) A[m,k] B[k,n], row-major with leading dimensions; trans_a: A is stored [k,m]. Sums in
  * f32. dtypes f32 or bf16 for A and B (equal), f32 or bf16 for C. `batch` products at the strides

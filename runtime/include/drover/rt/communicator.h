@@ -58,6 +58,8 @@ int64_t sentBytes(OperationKind kind, int64_t bytes, int members);
 
 /// The state of an operation that a rank issued; defined by the backend.
 class Operation;
+class Device;
+class Stream; // of a device
 
 /// An operation in flight. It must be waited for; the buffers belong to the operation until then. One that is dropped
 /// before (an error on the way) ends the world: the other ranks' waits fail. Must not outlive its communicator.
@@ -74,6 +76,9 @@ public:
   /// Throws Error where the deadline passes, another rank ended, or members disagree about the operation; the world has
   /// then been aborted. Without `seconds` the world's deadline counts.
   void wait(std::optional<double> seconds = std::nullopt);
+  /// What is put on the stream from now on begins after the operation, and the request is done with: the world sees to
+  /// its deadline. Where a backend has no streams, or the operation's buffers are the host's, it waits.
+  void waitOn(Stream &stream);
   /// Issued and not yet waited for.
   bool pending() const { return operation != nullptr; }
 
@@ -162,7 +167,7 @@ public:
 
   int rank() const { return number; }
   int size() const { return count; }
-  virtual const char *backend() const = 0; // inproc, mpi
+  virtual const char *backend() const = 0; // inproc, mpi, nccl
 
   /// The group of `members`, ascending ranks of the world with this one among them. Collective over the members: all
   /// groups are created in one global order. Groups with one id have no member in common. Throws Error where a member
@@ -172,6 +177,12 @@ public:
   /// How long a wait lasts from now on; `phase` names it in errors: "start", "the first step", "a step".
   void setDeadline(double seconds, std::string phase);
   std::pair<double, std::string> deadline() const;
+
+  /// Operations issued from now on begin after what is on the stream by then; null (default): at once. Only backends
+  /// of devices have streams; buffers in memory of the host are read at the call.
+  virtual void issueAfter(Stream *stream) {}
+  /// The machine of each rank, by rank. Collective. Empty where the backend has one machine.
+  virtual std::vector<std::string> hosts() { return {}; }
 
   /// This rank has failed. The waits of all ranks fail from now on, those of other ranks with an Error that names this
   /// rank and the reason. When it returns, this rank's buffers are free. The first reason counts. Any thread.
@@ -228,6 +239,32 @@ struct MpiOptions {
 /// This process's rank in MPI's world; libmpi is opened here. Once a process. Throws Error where there is no libmpi,
 /// where it can't start, or its world is not the launcher's.
 std::unique_ptr<World> connectMpi(const MpiOptions &options);
+
+/// Where rank 0 has what ranks tell each other beside NCCL.
+struct RendezvousAddress {
+  std::string host;
+  int port = 0;
+};
+
+struct NcclOptions {
+  int rank = 0, size = 1;
+  RendezvousAddress rendezvous;
+  double startSeconds = 300; // until all are there
+  /// Tried instead of the usual name; else DROVER_RT_NCCL names one.
+  std::string library;
+};
+/// This rank in a world of GPUs; `device` is the rank's own, is used by the thread that calls this and by no other, and
+/// must outlive the world. Throws Error where there is no NCCL, or rank 0 does not answer.
+std::unique_ptr<World> connectNccl(const NcclOptions &options, Device &device);
+/// The table that rank 0 holds for connectNccl; of ranks that are threads of one process, before any of them connects.
+/// Its end waits until all have left.
+class RendezvousHost {
+public:
+  virtual ~RendezvousHost() = default;
+  virtual int port() const = 0;
+};
+/// At `port` of all interfaces, 0: any. Throws Error.
+std::unique_ptr<RendezvousHost> hostRendezvous(int port, int ranks);
 
 } // namespace drover::rt
 

@@ -1,0 +1,107 @@
+//===- engine.h - streams, events and the work on them ----------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+// The part of the stand-in driver that the other stand-in libraries use too. Work on a stream is done in its order and
+// after the events that the stream waits for, at once or later, as the seed has it (DROVER_EMU_SEED: 0 at once, on the
+// thread that enqueues; else by a thread in the background, in an order drawn from the seed). What is ordered before
+// what is known when work is enqueued, and kept as a vector clock: so a race is found whatever the schedule was.
+#ifndef DROVER_STANDINS_ENGINE_H
+#define DROVER_STANDINS_ENGINE_H
+
+#include "clock.h"
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace drover::standin {
+
+/// A piece of work, or an access by the host.
+struct Work {
+  std::string what; // "fill", "kernel NAME", for messages
+  uint32_t actor = 0;
+  uint64_t tick = 0;
+  Clock clock; // its own tick is in it
+  int device = -1;
+};
+
+/// A recorded event: done when what was before it on its stream is.
+struct Record {
+  bool done = false;
+  Clock clock;
+};
+
+struct Stream {
+  int device = 0;
+  uint32_t actor = 0;
+  uint64_t tick = 0;
+  Clock clock; // what is ordered before the next piece of work
+  bool busy = false;
+
+  struct Item {
+    Work work;
+    std::function<bool()> ready;               // null: at once. Called under the engine's lock
+    std::function<void(const Work &)> perform; // without the lock
+  };
+  std::deque<Item> items;
+};
+
+struct Event {
+  std::shared_ptr<Record> record;
+};
+
+class Engine {
+public:
+  static Engine &instance();
+
+  std::shared_ptr<Stream> createStream(int device);
+
+  /// `ready` may be called often, under the lock, once the work is first in its stream; it may not enqueue.
+  void enqueue(Stream &stream, std::string what, std::function<void(const Work &)> perform,
+               std::function<bool()> ready = nullptr);
+  void record(Stream &stream, Event &event);
+  void waitFor(Stream &stream, const Event &event);
+  /// Nothing left to do: what was on the stream is ordered before what this thread does next.
+  bool isIdle(Stream &stream);
+  bool isDone(const Event &event);
+  /// An access by this thread of the host now.
+  Work hostWork(std::string what, int device);
+  /// Something outside the streams has changed that work may be ready for.
+  void wake();
+  /// From a `ready`: what it did may make other work ready.
+  void noteProgress() { ++progress; }
+
+  /// For what `ready` functions read.
+  std::mutex &lock() { return mutex; }
+  /// True once in `one`, never where work is done at once.
+  bool draw(unsigned one);
+  uint64_t drawSeed();
+  /// Another seed from now on (drover_standin_set_seed).
+  void setSeed(uint64_t seed);
+
+private:
+  Engine();
+  Clock &hostClock();
+  std::vector<std::shared_ptr<Stream>> ableStreams();
+  bool runOne(std::unique_lock<std::mutex> &lock);
+  void drain(std::unique_lock<std::mutex> &lock);
+  void background();
+
+  std::mutex mutex;
+  std::vector<std::shared_ptr<Stream>> streams;
+  uint64_t seedValue = 0;
+  std::mt19937_64 random;
+  bool hasWorkers = false;
+  uint64_t progress = 0;
+  std::array<std::mutex, 64> devices;
+};
+
+} // namespace drover::standin
+
+#endif // DROVER_STANDINS_ENGINE_H

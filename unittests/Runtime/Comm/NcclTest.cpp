@@ -1,0 +1,202 @@
+//===- NcclTest.cpp - ranks with a GPU each, on the stand-ins -------------===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#include "../Device/TestDevice.h"
+#include "Conformance.h"
+#include "Ranks.h"
+
+using namespace drover::rt;
+using namespace drover::rt::test;
+
+namespace {
+
+using RankBody = std::function<void(World &, Device &)>;
+
+/// As runThreads of Ranks.h, each rank with a device of its own.
+std::vector<std::string> runDevices(int size, const RankBody &body, double startSeconds = 60) {
+  ::setenv("DROVER_EMU_DEVICES", "8", 1);
+  std::unique_ptr<RendezvousHost> table = hostRendezvous(0, size);
+  std::vector<std::string> errors(static_cast<size_t>(size));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        std::unique_ptr<Device> device = openStandin(rank);
+        NcclOptions options;
+        options.rank = rank;
+        options.size = size;
+        options.rendezvous = {"localhost", table->port()};
+        options.startSeconds = startSeconds;
+        options.library = DROVER_STANDIN_NCCL;
+        std::unique_ptr<World> world = connectNccl(options, *device);
+        try {
+          body(*world, *device);
+        } catch (const std::exception &error) {
+          errors[size_t(rank)] = error.what();
+          world->abort(error.what());
+        }
+      } catch (const std::exception &error) {
+        errors[size_t(rank)] = error.what();
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  return errors;
+}
+
+class Nccl : public ::testing::Test {
+protected:
+  void SetUp() override { drover_standin_set_seed(0); }
+  void TearDown() override { drover_standin_set_seed(0); }
+  FaultLog log;
+};
+
+using Checksums = std::vector<std::map<std::string, uint64_t>>;
+
+Checksums runSuite(int size, bool onDevice) {
+  Checksums sums(static_cast<size_t>(size));
+  std::vector<std::string> errors = runDevices(size, [&](World &world, Device &device) {
+    sums[size_t(world.rank())] = runConformance(world, onDevice ? &device : nullptr);
+    OperationCounts counts = world.counts(), expected = expectedCounts(world.rank(), size);
+    for (const auto &[key, count] : expected) {
+      EXPECT_EQ(counts[key].operations, count.operations);
+      EXPECT_EQ(counts[key].bytes, count.bytes);
+      EXPECT_EQ(counts[key].sent, count.sent);
+    }
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(size_t(size)));
+  return sums;
+}
+
+/// However late the devices are, and wherever the buffers lie; without a race.
+TEST_F(Nccl, SameBitsAsThreads) {
+  Checksums threads(4);
+  runThreads(4, Timing::Normal, [&](World &world) { threads[size_t(world.rank())] = runConformance(world); });
+  for (uint64_t seed : {0, 1, 3}) {
+    drover_standin_set_seed(seed);
+    EXPECT_TRUE(runSuite(4, seed != 1) == threads) << "seed " << seed;
+    EXPECT_EQ(log.first(), "") << "seed " << seed;
+  }
+}
+
+std::unique_ptr<Communicator> everybody(World &world) {
+  return world.createCommunicator(5, "everybody", ranksBelow(world.size()));
+}
+
+TEST_F(Nccl, WhoDoesNotComeIsNamed) {
+  std::vector<std::string> errors = runDevices(3, [](World &world, Device &) {
+    auto group = everybody(world);
+    world.setDeadline(world.rank() ? 60 : 0.5, "a step");
+    float value = 1;
+    if (world.rank() == 2) {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      group->barrier(); // the world has ended by then
+      return;
+    }
+    group->allReduce(&value, &value, 1, DROVER_F32, ReduceOp::Sum).wait();
+  });
+  std::string reason =
+      "all_reduce 1 on communicator 5 (everybody, ranks 0, 1, 2), 1 f32, sum: not complete within 0.5 s "
+      "(deadline of a step), without rank 2";
+  EXPECT_EQ(errors[0], reason);
+  EXPECT_EQ(errors[1], "rank 0 has ended: " + reason);
+  EXPECT_EQ(errors[2], "rank 0 has ended: " + reason);
+}
+
+TEST_F(Nccl, WhoFailsEndsTheOthers) {
+  for (uint64_t seed : {0, 2}) {
+    drover_standin_set_seed(seed);
+    std::vector<std::string> errors = runDevices(3, [](World &world, Device &) {
+      auto group = everybody(world);
+      float value = 1;
+      if (world.rank() == 1)
+        fail("this rank is out of luck");
+      group->allReduce(&value, &value, 1, DROVER_F32, ReduceOp::Sum).wait();
+    });
+    EXPECT_EQ(errors[0], "rank 1 has ended: this rank is out of luck");
+    EXPECT_EQ(errors[2], "rank 1 has ended: this rank is out of luck");
+  }
+}
+
+/// The stand-in sees it at once; NCCL itself may hang, and then the ranks tell each other what they have issued.
+TEST_F(Nccl, DifferentOperationsInOnePlaceAreErrors) {
+  std::vector<std::string> errors = runDevices(2, [](World &world, Device &) {
+    auto group = everybody(world);
+    std::vector<float> values(2000);
+    group->allReduce(values.data(), values.data(), world.rank() ? 300 : 2000, DROVER_F32, ReduceOp::Sum).wait();
+  });
+  int named = 0;
+  for (const std::string &error : errors)
+    named += error.find("members have issued different operations: all_reduce of ") != std::string::npos &&
+             error.find("; ranks disagree, or two of them use one device") != std::string::npos;
+  EXPECT_GT(named, 0) << errors[0] << "\n" << errors[1];
+  EXPECT_NE(log.first().find("nccl: members have issued different operations"), std::string::npos);
+}
+
+TEST_F(Nccl, GroupsThatMembersWereToldDifferentlyAreErrors) {
+  std::vector<std::string> errors = runDevices(3, [](World &world, Device &) {
+    world.createCommunicator(1, "tp", world.rank() == 1 ? std::vector<int>{0, 1} : std::vector<int>{0, 2});
+  });
+  EXPECT_NE(errors[1].find("communicator 1 (tp, ranks 0, 1): for rank 0 it is tp of ranks 0 2"), std::string::npos)
+      << errors[1];
+}
+
+TEST_F(Nccl, WhoDoesNotComeToAGroupIsNamed) {
+  std::vector<std::string> errors = runDevices(
+      2,
+      [](World &world, Device &) {
+        if (world.rank() == 0)
+          everybody(world);
+        else
+          std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+      },
+      0.5);
+  EXPECT_NE(errors[0].find("nccl: ncclCommInitRankConfig on communicator 5 (everybody, ranks 0, 1), rank 0, cuda 0 "
+                           "(emulated GPU, sm_90): still in progress after 0.5 s (deadline of start), without rank 1"),
+            std::string::npos)
+      << errors[0];
+}
+
+/// One that the host does not wait for: only the watchdog sees it, and it calls neither CUDA nor NCCL.
+TEST_F(Nccl, TheWatchdogEndsWhatTheHostDoesNotWaitFor) {
+  std::vector<std::string> errors = runDevices(2, [](World &world, Device &device) {
+    auto group = everybody(world);
+    DeviceMemory value = device.allocate(8);
+    world.setDeadline(0.1, "a step");
+    if (world.rank() == 0)
+      group->allReduce(value.data(), value.data(), 1, DROVER_I64, ReduceOp::Sum)
+          .waitOn(device.stream(DROVER_STREAM_COMPUTE));
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    group->barrier();
+  });
+  std::string reason =
+      "all_reduce 1 on communicator 5 (everybody, ranks 0, 1), 1 i64, sum: not complete long after its "
+      "deadline, without rank 1";
+  EXPECT_EQ(errors[0], reason);
+  EXPECT_EQ(errors[1], "rank 0 has ended: " + reason);
+}
+
+TEST_F(Nccl, HostNamesComeFromAllRanks) {
+  runDevices(3, [](World &world, Device &) {
+    std::vector<std::string> hosts = world.hosts();
+    ASSERT_EQ(hosts.size(), 3u);
+    EXPECT_FALSE(hosts[0].empty());
+    EXPECT_EQ(hosts[0], hosts[2]);
+  });
+}
+
+TEST_F(Nccl, WhatIsMissingIsNamed) {
+  std::unique_ptr<Device> device = openStandin();
+  std::unique_ptr<RendezvousHost> table = hostRendezvous(0, 0);
+  NcclOptions options;
+  options.library = "libnowhere.so.2";
+  expectError([&] { connectNccl(options, *device); }, "nccl: library not found; install NCCL 2.20 or later");
+  options.library = DROVER_STANDIN_NCCL;
+  options.startSeconds = 0.2;
+  options.rendezvous = {"localhost", 1};
+  expectError([&] { connectNccl(options, *device); },
+              "rendezvous: rank 0 cannot reach rank 0 at localhost:1: Connection refused");
+}
+
+} // namespace
