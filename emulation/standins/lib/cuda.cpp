@@ -98,6 +98,9 @@ int cuGetErrorName(int error, const char **text) {
   case NoBinaryForGpu:
     *text = "CUDA_ERROR_NO_BINARY_FOR_GPU";
     return Success;
+  case InvalidPtx:
+    *text = "CUDA_ERROR_INVALID_PTX";
+    return Success;
   case NotFound:
     *text = "CUDA_ERROR_NOT_FOUND";
     return Success;

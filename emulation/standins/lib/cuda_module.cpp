@@ -2,15 +2,17 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-// An image (cubin or PTX) stands for the library of kernels that drover-emulate-kernels made of the same module:
-// $DROVER_EMU_CACHE/SHA256.so, of the image's bytes.
+// Names of kernels hold a hash of their content, so a function is found by its name in the libraries that
+// drover-emulate-kernels made of the program's modules (DROVER_EMU_KERNELS, with colons between them); of an image it
+// is only looked at whether it is one.
 #include "driver.h"
-#include "drover/rt/sha256.h"
 #include "emu.h"
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
 #include <elf.h>
+#include <map>
+#include <sstream>
 
 using namespace drover::standin;
 using namespace drover::rt::cuda;
@@ -21,19 +23,30 @@ struct Function {
   uint32_t dynamicLimit = 48 << 10;
 };
 struct Module {
-  const drover_emu_library *library;
   std::vector<std::unique_ptr<Function>> functions;
 };
 
-/// The driver gets no length: it is in the header of an ELF file; PTX ends with a zero.
-size_t imageBytes(const void *image) {
-  if (std::memcmp(image, ELFMAG, SELFMAG) != 0)
-    return std::strlen(static_cast<const char *>(image));
-  Elf64_Ehdr header;
-  std::memcpy(&header, image, sizeof(header));
-  size_t end = header.e_shoff + size_t(header.e_shnum) * header.e_shentsize;
-  size_t programEnd = header.e_phoff + size_t(header.e_phnum) * header.e_phentsize;
-  return std::max(end, programEnd);
+/// The kernels of all libraries, opened once.
+const std::map<std::string, const drover_emu_kernel *> &knownKernels() {
+  static const auto *const known = [] {
+    auto *kernels = new std::map<std::string, const drover_emu_kernel *>;
+    const char *names = std::getenv("DROVER_EMU_KERNELS");
+    std::istringstream list(names ? names : "");
+    for (std::string file; std::getline(list, file, ':');) {
+      void *library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+      const auto *table =
+          static_cast<const drover_emu_library *>(library ? ::dlsym(library, DROVER_EMU_LIBRARY_SYMBOL) : nullptr);
+      if (!table || table->version != DROVER_EMU_LIBRARY_VERSION) {
+        const char *reason = ::dlerror();
+        report("driver: no library of kernels: " + std::string(reason ? reason : file + " is of another version"));
+        continue;
+      }
+      for (uint32_t i = 0; i < table->kernel_count; ++i)
+        kernels->emplace(table->kernels[i].name, table->kernels + i);
+    }
+    return kernels;
+  }();
+  return *known;
 }
 
 /// A launch in flight: a copy of the arguments, as the driver makes one at the call.
@@ -55,17 +68,10 @@ extern "C" {
 int cuModuleLoadDataEx(Handle *handle, const void *image, unsigned options, int *names, void **values) {
   if (currentDevice() < 0)
     return InvalidContext;
-  const char *cache = std::getenv("DROVER_EMU_CACHE");
-  std::string file = std::string(cache ? cache : ".") + "/" + drover::rt::sha256(image, imageBytes(image)) + ".so";
-  void *library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  auto *table =
-      static_cast<const drover_emu_library *>(library ? ::dlsym(library, DROVER_EMU_LIBRARY_SYMBOL) : nullptr);
-  if (!table || table->version != DROVER_EMU_LIBRARY_VERSION) {
-    const char *reason = ::dlerror();
-    report("driver: no kernels for an image: " + std::string(reason ? reason : file + " is of another version"));
-    return NoBinaryForGpu;
-  }
-  *handle = new Module{table, {}};
+  bool isCubin = std::memcmp(image, ELFMAG, SELFMAG) == 0;
+  if (!isCubin && !std::strstr(static_cast<const char *>(image), ".version"))
+    return InvalidPtx;
+  *handle = new Module;
   return Success;
 }
 
@@ -75,15 +81,14 @@ int cuModuleUnload(Handle module) {
 }
 
 int cuModuleGetFunction(Handle *handle, Handle module, const char *name) {
-  auto *from = static_cast<Module *>(module);
-  for (uint32_t i = 0; i < from->library->kernel_count; ++i)
-    if (std::strcmp(from->library->kernels[i].name, name) == 0) {
-      from->functions.push_back(std::make_unique<Function>());
-      from->functions.back()->kernel = from->library->kernels + i;
-      *handle = from->functions.back().get();
-      return Success;
-    }
-  return NotFound;
+  auto found = knownKernels().find(name);
+  if (found == knownKernels().end())
+    return NotFound;
+  auto *owner = static_cast<Module *>(module);
+  owner->functions.push_back(std::make_unique<Function>());
+  owner->functions.back()->kernel = found->second;
+  *handle = owner->functions.back().get();
+  return Success;
 }
 
 int cuFuncGetAttribute(int *value, int attribute, Handle handle) {

@@ -7,7 +7,7 @@
 #define DROVER_STANDINS_DRIVER_H
 
 #include "device/CudaApi.h"
-#include "memory.h"
+#include "tracked_memory.h"
 
 /// What is defined here has to be what the runtime declares.
 #define DROVER_DECLARE(member, symbol, parameters) extern "C" int symbol parameters;

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/rt/launcher.h"
+#include "drover/rt/device.h"
 #include "drover/rt/error.h"
 #include "drover/rt/text.h"
 #include <climits>
@@ -73,11 +74,13 @@ std::optional<Launcher> findLauncher(const Environment &environment) {
 
 WorldChoice chooseWorld(const std::optional<Launcher> &launcher, int64_t compiled, int64_t ranks,
                         const std::string &backend) {
-  if (!backend.empty() && backend != "inproc" && backend != "mpi")
-    fail("--backend=", backend, ": expected inproc or mpi");
+  if (!backend.empty() && backend != "inproc" && backend != "mpi" && backend != "nccl")
+    fail("--backend=", backend, ": expected inproc, mpi or nccl");
   if (ranks && ranks != compiled)
     fail("--ranks=", ranks, ": the program was compiled for ", compiled, " (TP*CP*PP*DP)");
   bool started = launcher && launcher->size > 1;
+  if (!started && backend == "nccl")
+    return {Backend::Nccl, int(compiled), std::nullopt};
   if (backend == "inproc" || (!started && backend != "mpi"))
     return {Backend::Inproc, int(compiled), std::nullopt};
   if (!launcher && compiled > 1)
@@ -86,7 +89,7 @@ WorldChoice chooseWorld(const std::optional<Launcher> &launcher, int64_t compile
   if (launcher && launcher->size != compiled)
     fail(launcher->name, " has started ", launcher->size, " processes, but the program was compiled for ", compiled,
          " ranks (TP*CP*PP*DP)");
-  return {Backend::Mpi, int(compiled), launcher};
+  return {backend == "nccl" ? Backend::Nccl : Backend::Mpi, int(compiled), launcher};
 }
 
 /// Runs one rank; an error ends the world.
@@ -107,41 +110,51 @@ static std::exception_ptr runRank(World &world, const std::function<void(World &
   return error;
 }
 
-static void runThreads(int ranks, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
-  std::vector<std::unique_ptr<World>> worlds = createInprocWorlds(ranks, timingFromEnvironment());
+/// Makes the world of a rank on the rank's thread, and hands it on.
+using WorldMaker = std::function<void(int rank, const std::function<void(World &)> &use)>;
+
+static void runThreads(int ranks, const WorldMaker &withWorld, const std::function<void(World &)> &rank) {
   std::mutex mutex;
   std::exception_ptr first;
-  auto run = [&](World &world, const std::function<void(World &)> &body) {
+  auto noteError = [&] {
+    // Before the others hear of it: theirs are consequences.
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!first)
+      first = std::current_exception();
+  };
+  auto run = [&](int number, const std::function<void(World &)> &body) {
     auto noted = [&](World &own) {
       try {
         body(own);
       } catch (...) {
-        // Before the others hear of it: theirs are consequences.
-        std::lock_guard<std::mutex> lock(mutex);
-        if (!first)
-          first = std::current_exception();
+        noteError();
         throw;
       }
     };
-    runRank(world, noted);
+    try {
+      withWorld(number, [&](World &world) { runRank(world, noted); });
+    } catch (...) {
+      noteError();
+    }
   };
-  for (std::unique_ptr<World> &world : worlds)
-    world->setDeadline(deadlines.start, "start");
   std::vector<std::thread> threads;
-  run(*worlds[0], [&](World &world) {
-    for (int i = 1; i < ranks; ++i)
-      threads.emplace_back([&, i] { run(*worlds[size_t(i)], rank); });
-    rank(world);
-  });
+  for (int i = 1; i < ranks; ++i)
+    threads.emplace_back([&, i] { run(i, rank); });
+  run(0, rank);
   for (std::thread &thread : threads)
     thread.join();
   if (first)
     std::rethrow_exception(first);
 }
 
-void runRanks(const WorldChoice &choice, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
-  if (choice.backend == Backend::Inproc)
-    return runThreads(choice.ranks, deadlines, rank);
+static void runInproc(int ranks, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
+  std::vector<std::unique_ptr<World>> worlds = createInprocWorlds(ranks, timingFromEnvironment());
+  for (std::unique_ptr<World> &world : worlds)
+    world->setDeadline(deadlines.start, "start");
+  runThreads(ranks, [&](int number, const auto &use) { use(*worlds[size_t(number)]); }, rank);
+}
+
+static void runMpi(const WorldChoice &choice, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
   MpiOptions options;
   options.size = choice.ranks;
   options.rank = choice.launcher ? choice.launcher->rank : -1;
@@ -150,6 +163,56 @@ void runRanks(const WorldChoice &choice, const Deadlines &deadlines, const std::
   world->setDeadline(deadlines.start, "start");
   if (std::exception_ptr error = runRank(*world, rank))
     std::rethrow_exception(error);
+}
+
+/// Each rank is a thread with a device of this machine.
+static void runNcclThreads(int ranks, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
+  int visible = countCudaDevices({});
+  if (visible < ranks)
+    fail("--backend=nccl: ", ranks, " ranks as threads need as many devices, the driver shows this process ", visible,
+         "; start a process for each rank with torchrun, srun or mpirun");
+  std::vector<std::unique_ptr<Device>> devices;
+  for (int i = 0; i < ranks; ++i)
+    devices.push_back(openCudaDevice({i, ""}));
+  std::unique_ptr<RendezvousHost> table = hostRendezvous(0, ranks);
+  auto withWorld = [&](int number, const std::function<void(World &)> &use) {
+    NcclOptions options;
+    options.rank = number;
+    options.size = ranks;
+    options.rendezvous = {"localhost", table->port()};
+    options.startSeconds = deadlines.start;
+    use(*connectNccl(options, *devices[size_t(number)]));
+  };
+  runThreads(ranks, withWorld, rank);
+}
+
+static void runNccl(const WorldChoice &choice, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
+  if (!choice.launcher)
+    return runNcclThreads(choice.ranks, deadlines, rank);
+  Environment environment = processEnvironment();
+  NcclOptions options;
+  options.rank = choice.launcher->rank;
+  options.size = choice.ranks;
+  options.rendezvous = findRendezvous(environment, *choice.launcher);
+  options.startSeconds = deadlines.start;
+  std::unique_ptr<RendezvousHost> table;
+  if (options.rank == 0)
+    table = hostRendezvous(options.rendezvous.port, options.size);
+  std::unique_ptr<Device> device = openCudaDevice({findDevice(environment, countCudaDevices({})), ""});
+  std::unique_ptr<World> world = connectNccl(options, *device);
+  if (std::exception_ptr error = runRank(*world, rank))
+    std::rethrow_exception(error);
+}
+
+void runRanks(const WorldChoice &choice, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
+  switch (choice.backend) {
+  case Backend::Inproc:
+    return runInproc(choice.ranks, deadlines, rank);
+  case Backend::Mpi:
+    return runMpi(choice, deadlines, rank);
+  case Backend::Nccl:
+    return runNccl(choice, deadlines, rank);
+  }
 }
 
 } // namespace drover::rt

@@ -29,7 +29,8 @@ CudaDevice::CudaDevice(const CudaOptions &options) : library(options.library), o
   check(library.deviceGetAttribute(&major, ComputeCapabilityMajor, device), "cuDeviceGetAttribute");
   check(library.deviceGetAttribute(&minor, ComputeCapabilityMinor, device), "cuDeviceGetAttribute");
   check(library.deviceGetAttribute(&mostSharedBytes, MaxSharedMemoryPerBlockOptin, device), "cuDeviceGetAttribute");
-  text = concat("cuda ", ordinal, " (", name, ", sm_", major, minor, ")");
+  capability = 10 * major + minor;
+  text = concat("cuda ", ordinal, " (", name, ", sm_", capability, ")");
   check(library.primaryContextRetain(&context, device), "cuDevicePrimaryCtxRetain");
   makeCurrent();
   check(library.streamPriorityRange(&leastPriority, &greatestPriority), "cuCtxGetStreamPriorityRange");
@@ -48,7 +49,7 @@ CudaDevice::~CudaDevice() {
   }
   for (const std::unique_ptr<CudaEvent> &event : events)
     library.eventDestroy(event->handle);
-  for (Handle module : modules)
+  for (const auto &[name, module] : modules)
     library.moduleUnload(module);
   library.primaryContextRelease(device);
 }
@@ -196,8 +197,11 @@ bool CudaDevice::isIdle(Stream &stream) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-void CudaDevice::load(const DeviceImage &image) {
+/// A cubin runs on its architecture and later ones of the same generation; for others the driver compiles the PTX.
+void CudaDevice::load(const drover_gpu_image &image) {
   Handle module = nullptr;
+  if (image.architecture_specific && int(image.architecture) != capability)
+    fail(text, ": kernel ", image.name, " is for sm_", image.architecture, "a alone: compile for this device");
   int code = image.cubin ? library.moduleLoadData(&module, image.cubin, 0, nullptr, nullptr) : int(NoBinaryForGpu);
   bool otherArchitecture = code == NoBinaryForGpu || code == InvalidImage;
   if (otherArchitecture && image.ptx) {
@@ -206,25 +210,25 @@ void CudaDevice::load(const DeviceImage &image) {
     void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)}; // NOLINT(performance-no-int-to-ptr): the ABI
     code = library.moduleLoadData(&module, image.ptx, 2, names, values);
     if (code != Success)
-      fail(text, ": the PTX of ", image.name, " cannot be loaded: ", library.describe(code),
+      fail(text, ": the PTX of kernel ", image.name, " cannot be loaded: ", library.describe(code),
            "; the driver is for CUDA ", library.version(), *log ? concat("; it says: ", log) : "");
   } else if (code != Success) {
-    fail(text, ": ", image.name, " cannot be loaded: ", library.describe(code),
+    fail(text, ": kernel ", image.name, " (sm_", image.architecture, ") cannot be loaded: ", library.describe(code),
          image.ptx ? "" : "; the executable has no PTX that the driver could compile for this device");
   }
-  modules.push_back(module);
+  modules[image.name] = module;
 }
 
 Kernel &CudaDevice::kernel(const drover_gpu_kernel &description) {
   std::unique_ptr<CudaKernel> &known = kernels[description.name];
   if (known)
     return *known;
+  auto module = modules.find(description.name);
+  if (module == modules.end())
+    fail(text, ": kernel ", description.name, " is not among the ", modules.size(), " that were loaded");
   auto found = std::make_unique<CudaKernel>();
-  int code = NotFound;
-  for (size_t i = 0; i < modules.size() && code == NotFound; ++i)
-    code = library.moduleGetFunction(&found->function, modules[i], description.name);
-  if (code != Success)
-    fail(text, ": kernel ", description.name, " in ", modules.size(), " images: ", library.describe(code));
+  if (int code = library.moduleGetFunction(&found->function, module->second, description.name))
+    fail(text, ": kernel ", description.name, ": cuModuleGetFunction: ", library.describe(code));
   int fixed = 0;
   check(library.functionGetAttribute(&fixed, StaticSharedBytes, found->function), "cuFuncGetAttribute");
   found->threads = description.threads;

@@ -51,7 +51,7 @@ public:
   void fill(void *to, uint8_t value, int64_t bytes, Stream &stream) override;
   void post(uint32_t *word, uint32_t value, Stream &stream) override;
 
-  void load(const DeviceImage &image) override;
+  void load(const drover_gpu_image &image) override;
   Kernel &kernel(const drover_gpu_kernel &description) override;
   void launch(Kernel &kernel, int64_t blocks, void **arguments, Stream &stream) override;
 
@@ -65,14 +65,14 @@ private:
   void release(void *base, bool pinned) noexcept override;
 
   CudaLibrary library;
-  int ordinal, device = 0, mostSharedBytes = 0;
+  int ordinal, device = 0, mostSharedBytes = 0, capability = 0;
   int leastPriority = 0, greatestPriority = 0;
   cuda::Handle context = nullptr;
   std::string text;                                 // describe()
   std::vector<std::unique_ptr<CudaStream>> streams; // those of docs/step-program.md first
   std::vector<std::unique_ptr<CudaEvent>> events;
   std::vector<CudaEvent *> freeEvents;
-  std::vector<cuda::Handle> modules;
+  std::map<std::string, cuda::Handle> modules; // by their kernel
   std::map<std::string, std::unique_ptr<CudaKernel>> kernels;
   mutable std::mutex mutex; // guards allocations
   std::map<cuda::Address, int64_t> allocations;

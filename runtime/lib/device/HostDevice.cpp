@@ -58,7 +58,7 @@ public:
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
   }
 
-  void load(const DeviceImage &image) override { fail("host: ", image.name, " is an image for another device"); }
+  void load(const drover_gpu_image &image) override { fail("host: ", image.name, " is a kernel for another device"); }
   Kernel &kernel(const drover_gpu_kernel &description) override {
     fail("host: ", description.name, " is a kernel for another device");
   }

@@ -74,7 +74,48 @@ TEST(Launcher, ChoicesThatDoNotGoTogetherAreRefused) {
   expectError([] { chooseWorld(Launcher{"mpirun", 1, 4}, 8, 0, ""); },
               "mpirun has started 4 processes, but the program was compiled for 8 ranks");
   expectError([] { chooseWorld(std::nullopt, 8, 0, "mpi"); }, "--backend=mpi: no launcher has set its variables");
-  expectError([] { chooseWorld(std::nullopt, 8, 0, "nccl"); }, "--backend=nccl: expected inproc or mpi");
+  expectError([] { chooseWorld(std::nullopt, 8, 0, "gloo"); }, "--backend=gloo: expected inproc, mpi or nccl");
+  expectError([] { chooseWorld(Launcher{"torchrun", 1, 4}, 8, 0, "nccl"); },
+              "torchrun has started 4 processes, but the program was compiled for 8 ranks");
+}
+
+TEST(Launcher, RanksHaveDevicesWhereTheUserSaysSo) {
+  EXPECT_EQ(chooseWorld(std::nullopt, 8, 0, "nccl").backend, Backend::Nccl);
+  EXPECT_FALSE(chooseWorld(Launcher{"srun", 0, 1}, 8, 0, "nccl").launcher.has_value());
+  EXPECT_EQ(chooseWorld(Launcher{"srun", 3, 8}, 8, 0, "nccl").launcher->rank, 3);
+}
+
+TEST(Launcher, RankZeroIsFoundByWhatTheLauncherSays) {
+  auto find = [](Environment environment, const std::string &launcher, int size = 8) {
+    RendezvousAddress address = findRendezvous(environment, {launcher, 0, size});
+    return concat(address.host, ":", address.port);
+  };
+  EXPECT_EQ(find({{"MASTER_ADDR", "node7"}, {"MASTER_PORT", "29500"}}, "torchrun"), "node7:29501");
+  EXPECT_EQ(find({{"DROVER_RT_RENDEZVOUS", "a.b:77"}, {"MASTER_ADDR", "node7"}, {"MASTER_PORT", "29500"}}, "torchrun"),
+            "a.b:77");
+  EXPECT_EQ(find({{"DROVER_RT_RENDEZVOUS", "[fe80::1]:77"}}, "torchrun"), "fe80::1:77");
+  for (const auto &[list, host] : std::map<std::string, std::string>{
+           {"n1", "n1"}, {"n1,n2", "n1"}, {"gpu[07-09,12]", "gpu07"}, {"r[3,5]-x,n2", "r3-x"}, {"a-b,c[1-2]", "a-b"}})
+    EXPECT_EQ(find({{"SLURM_STEP_NODELIST", list}, {"SLURM_JOB_ID", "40003"}, {"SLURM_STEP_ID", "2"}}, "srun"),
+              host + ":24037");
+  EXPECT_EQ(find({{"OMPI_COMM_WORLD_LOCAL_SIZE", "8"}, {"PMIX_NAMESPACE", "job-1"}}, "mpirun").substr(0, 10),
+            "localhost:");
+  expectError([&] { find({{"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"PMIX_NAMESPACE", "job-1"}}, "mpirun"); },
+              "mpirun does not say where rank 0 is: set DROVER_RT_RENDEZVOUS=HOST:PORT");
+  expectError([&] { find({}, "srun"); }, "srun does not say where rank 0 is");
+  expectError([&] { find({{"DROVER_RT_RENDEZVOUS", "host"}}, "srun"); },
+              "DROVER_RT_RENDEZVOUS=host: expected HOST:PORT with a port of 1 to 65535");
+  expectError([&] { find({{"MASTER_ADDR", "a"}, {"MASTER_PORT", "x"}}, "torchrun"); },
+              "MASTER_PORT=x: expected a port of 1 to 65534");
+}
+
+TEST(Launcher, ADeviceIsTheProcessesOwn) {
+  EXPECT_EQ(findDevice({{"LOCAL_RANK", "3"}}, 8), 3);
+  EXPECT_EQ(findDevice({{"SLURM_LOCALID", "3"}}, 1), 0);
+  EXPECT_EQ(findDevice({}, 1), 0);
+  expectError([] { findDevice({{"SLURM_LOCALID", "4"}}, 4); },
+              "SLURM_LOCALID=4: the driver shows this process 4 devices, expected one for each rank of the machine");
+  expectError([] { findDevice({}, 4); }, "4 devices, and no variable says which is this process's");
 }
 
 TEST(Launcher, RunRanksThrowsTheFirstError) {

@@ -4,35 +4,31 @@
 //===----------------------------------------------------------------------===//
 #include "TestDevice.h"
 #include "drover/rt/body_device.h"
-#include "drover/rt/sha256.h"
 
 using namespace drover::rt;
 using namespace drover::rt::test;
 
 namespace {
 
-/// A folder in which the driver finds the kernels of an image.
-class Image {
-public:
-  Image() {
-    std::filesystem::copy_file(DROVER_STANDIN_KERNELS, folder.path(sha256(text.data(), text.size()) + ".so"));
-    ::setenv("DROVER_EMU_CACHE", folder.path("").c_str(), 1);
-  }
-  DeviceImage image() const { return {"the tests' program", nullptr, text.c_str()}; }
+drover_gpu_image imageOf(const char *name, const char *ptx = ".version 8.0") {
+  return {name, nullptr, 0, ptx, std::strlen(ptx), 90, 0};
+}
 
-private:
-  TemporaryFolder folder;
-  std::string text = ".version 8.0 // kernels written by hand";
-};
+/// With the kernels that are written by hand.
+std::unique_ptr<Device> openWithKernels() {
+  ::setenv("DROVER_EMU_KERNELS", DROVER_STANDIN_KERNELS, 1);
+  std::unique_ptr<Device> device = openStandin();
+  for (const char *name : {"add_one", "checks_index", "uses_shared_memory"})
+    device->load(imageOf(name));
+  return device;
+}
 
 const drover_gpu_kernel addOne = {"add_one", nullptr, 64, 0, 3, 0};
 const drover_gpu_kernel checksIndex = {"checks_index", "layer: tfm.gather", 1, 0, 1, 0};
 const drover_gpu_kernel usesSharedMemory = {"uses_shared_memory", nullptr, 32, 100 << 10, 1, 0};
 
 TEST(CudaDevice, KernelsRunInTheOrderOfTheirStream) {
-  Image code;
-  std::unique_ptr<Device> device = openStandin();
-  device->load(code.image());
+  std::unique_ptr<Device> device = openWithKernels();
   drover_device body(*device, device->stream(DROVER_STREAM_COMPUTE));
   drover_call call = {};
   call.device = &body;
@@ -65,9 +61,7 @@ TEST(CudaDevice, KernelsRunInTheOrderOfTheirStream) {
 
 /// The same as between copies: a kernel's reads and writes are those that it made.
 TEST(CudaDevice, KernelsThatNothingOrdersRace) {
-  Image code;
-  std::unique_ptr<Device> device = openStandin();
-  device->load(code.image());
+  std::unique_ptr<Device> device = openWithKernels();
   Kernel &kernel = device->kernel(addOne);
   DeviceMemory x = device->allocate(600), y = device->allocate(600);
   Stream &first = device->stream(DROVER_STREAM_COMPUTE), &second = device->stream(DROVER_STREAM_GATHER);
@@ -89,9 +83,7 @@ TEST(CudaDevice, KernelsThatNothingOrdersRace) {
 }
 
 TEST(CudaDevice, ABadIndexIsNamedWhereTheHostWaits) {
-  Image code;
-  std::unique_ptr<Device> device = openStandin();
-  device->load(code.image());
+  std::unique_ptr<Device> device = openWithKernels();
   drover_device body(*device, device->stream(DROVER_STREAM_COMPUTE));
   body.fetchIndexErrors();
   finish(*device, body.stream);
@@ -106,33 +98,39 @@ TEST(CudaDevice, ABadIndexIsNamedWhereTheHostWaits) {
 }
 
 TEST(CudaDevice, LargeSharedMemoryIsAskedFor) {
-  Image code;
-  std::unique_ptr<Device> device = openStandin();
-  device->load(code.image());
+  std::unique_ptr<Device> device = openWithKernels();
   FaultLog log;
   DeviceMemory y = device->allocate(4);
   void *pointer = y.data(), *arguments[] = {&pointer};
   device->launch(device->kernel(usesSharedMemory), 1, arguments, device->stream(DROVER_STREAM_COMPUTE));
   EXPECT_EQ(log.first(), "");
   drover_gpu_kernel more = usesSharedMemory;
-  more.name = "add_one";
+  more.name = "checks_index";
   more.shared_bytes = 300 << 10;
   expectError([&] { device->kernel(more); }, "needs 307200 bytes of shared memory, a block has at most 232448");
 }
 
 TEST(CudaDevice, WhatIsMissingIsNamed) {
-  CudaOptions nowhere;
-  nowhere.library = "libnowhere.so.1";
-  expectError([&] { openCudaDevice(nowhere); }, "cuda: library not found; it comes with the NVIDIA driver");
-  expectError([&] { openCudaDevice(nowhere); }, "\n  libnowhere.so.1: ");
+  CudaOptions options;
+  options.library = "libnowhere.so.1";
+  expectError([&] { openCudaDevice(options); }, "cuda: library not found; it comes with the NVIDIA driver");
+  expectError([&] { openCudaDevice(options); }, "\n  libnowhere.so.1: ");
   expectError([&] { openStandin(8); }, "cuda: device 8: the driver shows this process 8 (0 to 7)");
   std::unique_ptr<Device> device = openStandin(3);
   EXPECT_EQ(device->describe(), "cuda 3 (emulated GPU, sm_90)");
   expectError([&] { device->kernel(addOne); },
-              "cuda 3 (emulated GPU, sm_90): kernel add_one in 0 images: CUDA_ERROR_NOT_FOUND");
-  FaultLog log;
-  expectError([&] { device->load({"program", nullptr, "unknown text"}); },
-              "the PTX of program cannot be loaded: CUDA_ERROR_NO_BINARY_FOR_GPU; the driver is for CUDA 13.0");
+              "cuda 3 (emulated GPU, sm_90): kernel add_one is not among the 0 that were loaded");
+  expectError([&] { device->load(imageOf("add_one", "unknown text")); },
+              "the PTX of kernel add_one cannot be loaded: CUDA_ERROR_INVALID_PTX; the driver is for CUDA 13.0");
+  drover_gpu_image specific = {"attention", "", 0, nullptr, 0, 100, 1};
+  expectError([&] { device->load(specific); }, "kernel attention is for sm_100a alone: compile for this device");
+  drover_gpu_image other = {"other", nullptr, 0, nullptr, 0, 90, 0};
+  expectError([&] { device->load(other); }, "kernel other (sm_90) cannot be loaded: CUDA_ERROR_NO_BINARY_FOR_GPU; the "
+                                            "executable has no PTX");
+  device->load(imageOf("nowhere"));
+  drover_gpu_kernel nowhere = addOne;
+  nowhere.name = "nowhere";
+  expectError([&] { device->kernel(nowhere); }, "kernel nowhere: cuModuleGetFunction: CUDA_ERROR_NOT_FOUND");
   expectError([&] { device->allocate(int64_t(1) << 40); },
               "cuMemAlloc of 1.0 TiB: CUDA_ERROR_OUT_OF_MEMORY; 80.0 GiB of 80.0 GiB are free");
 }
@@ -144,7 +142,7 @@ TEST(CudaDevice, AFailureComesOutAfterTheBody) {
   void *arguments[2] = {};
   body.launch(addOne, 1, arguments);
   body.launch(addOne, 1, arguments);
-  expectError([&] { body.check(); }, "kernel add_one in 0 images");
+  expectError([&] { body.check(); }, "kernel add_one is not among the 0 that were loaded");
   body.check();
 }
 

@@ -34,7 +34,8 @@ TEST(HostDevice, KernelsOfOthersAreErrors) {
   std::unique_ptr<Device> device = createHostDevice();
   drover_gpu_kernel kernel = {"add_one", nullptr, 64, 0, 3, 0};
   expectError([&] { device->kernel(kernel); }, "host: add_one is a kernel for another device");
-  expectError([&] { device->load({"program", nullptr, "x"}); }, "host: program is an image for another device");
+  drover_gpu_image image = {"add_one", nullptr, 0, "x", 1, 90, 0};
+  expectError([&] { device->load(image); }, "host: add_one is a kernel for another device");
 }
 
 } // namespace

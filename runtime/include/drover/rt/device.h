@@ -60,13 +60,6 @@ private:
   bool pinned = false;
 };
 
-/// How code for a device is kept in an executable (docs/cuda.md, An image). Null where there is none.
-struct DeviceImage {
-  std::string name;            // for messages
-  const void *cubin = nullptr; // for one architecture
-  const char *ptx = nullptr;   // compiled by the driver where the cubin is for another one
-};
-
 /// Used by one thread of its rank at a time, unless it says otherwise. All throw Error, which names the call and the
 /// device.
 class Device {
@@ -115,9 +108,9 @@ public:
   /// nothing of the device.
   virtual void post(uint32_t *word, uint32_t value, Stream &stream) = 0;
 
-  /// Loads all of an image now: a first launch that loads code would wait for the device.
-  virtual void load(const DeviceImage &image) = 0;
-  /// From any of the loaded images.
+  /// Loads the code of a kernel now: a first launch that loads would wait for the device.
+  virtual void load(const drover_gpu_image &image) = 0;
+  /// One that was loaded.
   virtual Kernel &kernel(const drover_gpu_kernel &description) = 0;
   virtual void launch(Kernel &kernel, int64_t blocks, void **arguments, Stream &stream) = 0;
 

@@ -28,7 +28,7 @@ struct Launcher {
 /// where a pair is incomplete or makes no sense.
 std::optional<Launcher> findLauncher(const Environment &environment);
 
-enum class Backend { Inproc, Mpi };
+enum class Backend { Inproc, Mpi, Nccl };
 
 /// Where the ranks of a program are.
 struct WorldChoice {
@@ -37,10 +37,19 @@ struct WorldChoice {
   std::optional<Launcher> launcher;
 };
 
-/// `compiled` ranks: processes where a launcher started more than one, else threads. `backend` (empty, inproc or mpi)
-/// and `ranks` (0: not given) are what the user asked for. Throws Error where these do not go together.
+/// `compiled` ranks: processes where a launcher started more than one, else threads. `backend` (empty, inproc, mpi or
+/// nccl) and `ranks` (0: not given) are what the user asked for. Throws Error where these do not go together.
 WorldChoice chooseWorld(const std::optional<Launcher> &launcher, int64_t compiled, int64_t ranks,
                         const std::string &backend);
+
+/// Where rank 0 is reached: DROVER_RT_RENDEZVOUS=HOST:PORT; torchrun's MASTER_ADDR, and the port behind MASTER_PORT,
+/// which torchrun may hold itself; the first host of Slurm's step, at a port of the job's number; this machine where
+/// mpirun has started all ranks here. Throws Error where nothing says it.
+RendezvousAddress findRendezvous(const Environment &environment, const Launcher &launcher);
+
+/// The device of this process among `visible` ones: the first where there is one, else the launcher's number of the
+/// process on its machine. Throws Error where that is not known, or too large.
+int findDevice(const Environment &environment, int visible);
 
 /// Most seconds that a wait lasts, by phase.
 struct Deadlines {

@@ -1,8 +1,8 @@
-//===- memory.cpp - allocations, and who touched what when ----------------===//
+//===- tracked_memory.cpp - allocations, and who touched what when --------===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "memory.h"
+#include "tracked_memory.h"
 #include "emu.h"
 #include <cstring>
 #include <sys/mman.h>

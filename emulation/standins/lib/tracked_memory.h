@@ -1,9 +1,9 @@
-//===- memory.h - allocations, and who touched what when --------*- C++ -*-===//
+//===- tracked_memory.h - allocations, and who touched what when -*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#ifndef DROVER_STANDINS_MEMORY_H
-#define DROVER_STANDINS_MEMORY_H
+#ifndef DROVER_STANDINS_TRACKED_MEMORY_H
+#define DROVER_STANDINS_TRACKED_MEMORY_H
 
 #include "engine.h"
 #include <map>
@@ -66,4 +66,4 @@ void report(const std::string &line);
 
 } // namespace drover::standin
 
-#endif // DROVER_STANDINS_MEMORY_H
+#endif // DROVER_STANDINS_TRACKED_MEMORY_H
