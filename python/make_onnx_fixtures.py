@@ -73,6 +73,34 @@ def scoped_names():
                   tensor("onnx::MatMul_22", table.T)])
 
 
+def tables():
+    """No signature: parameters of any rank beside masks, tables, slopes and frequencies, which only their values tell apart."""
+    def scores(kind, name, x, y):
+        return node(kind, [x, name], [y], "/" + y)
+    places, columns = np.arange(8.0)[:, None], np.arange(H)
+    angles = places / 100 ** (columns // 2 * 2 / H)
+    tables = {
+        "pos_emb": values(1, 8, H, seed=5), "onnx::Add_9": values(1, 8, H, seed=6), "cls_token": values(1, 1, H, seed=7),
+        "h.0.gamma_1": np.ones((1, 1, H)), "pe": np.where(columns % 2, np.cos(angles), np.sin(angles))[None],
+        "temperature": np.full(1, 0.5), "onnx::Mul_10": np.full((1, 1, H), 2),
+    }
+    masks = {
+        "h.0.attn.bias": np.where(columns > places, -1e4, 0)[None, :8, :8], "slopes": 0.5 ** np.array([2, 4, 6, 8, 1, 3, 5, 7.0])[:, None],
+        "distances": (columns - places)[None] * 0.25, "freqs": 1 / 3 ** np.arange(8.0)[None, None],
+    }
+    nodes = [node("Gather", ["wte", "input_ids"], ["x0"], "/wte/Gather")]
+    for i, name in enumerate(tables):
+        nodes.append(scores("Mul" if i >= 5 else "Add", name, f"x{i}", f"x{i + 1}"))
+    last = f"x{len(tables)}"
+    nodes += [node("Transpose", [last], ["t"], "/t", perm=[0, 2, 1]), node("MatMul", [last, "t"], ["s0"], "/s0")]
+    for i, name in enumerate(masks):
+        nodes.append(scores("Mul" if i else "Add", name, f"s{i}", f"s{i + 1}"))
+    nodes += [node("MatMul", [f"s{len(masks)}", last], ["y"], "/y"), node("MatMul", ["y", "head"], ["logits"], "/head/MatMul")]
+    weights = {"wte": values(V, H, seed=1), **tables, **masks, "head": values(H, V, seed=2)}
+    return model(nodes, [ids(dims=(2, 8))], [out("logits", [2, 8, V])],
+                 [tensor(name, np.asarray(array, np.float32)) for name, array in weights.items()])
+
+
 def signature_names():
     """The dynamo exporter: names in metadata of IR 10, a buffer that is no parameter, one table for embedding and head."""
     def meta(n, fx, scopes):
@@ -352,7 +380,7 @@ def external_with(**changes):
 
 
 FILES = {
-    "scoped_names": scoped_names, "signature_names": signature_names, "shared_bias": shared_bias,
+    "scoped_names": scoped_names, "tables": tables, "signature_names": signature_names, "shared_bias": shared_bias,
     "shape_arithmetic": shape_arithmetic, "slices": slices, "unified_sizes": unified_sizes,
     "contradicting_sizes": contradicting_sizes, "opset11": opset11, "opset18": opset18, "norms": norms,
     "attention23": attention23, "group_query": group_query, "unsorted": unsorted, "cycle": cycle, "dangling": dangling,

@@ -188,6 +188,8 @@ Value Importer::initializerValue(const Tensor &tensor) {
       builder->fail(toString(bytes.takeError()));
       return {};
     }
+    if (isFloat(tensor.type) && count == 1 && parameters->uses.lookup(&tensor))
+      parameters->noteScalar(tensor);
     return builder->fromKnown(tensor.type, value.shape, decode(tensor.type, *bytes, count));
   }
   value.initializer = &tensor;
@@ -427,6 +429,8 @@ OwningOpRef<ModuleOp> Importer::run() {
     OwningOpRef<ModuleOp> module = build();
     if (module || !builder->restart) {
       report.nodes = processed;
+      if (module)
+        parameters->reportConstants(fileLocation());
       return module;
     }
   }

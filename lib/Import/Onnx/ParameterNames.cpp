@@ -76,6 +76,14 @@ bool ParameterNames::isOwn(StringRef name) {
   return all_of(name, [](char c) { return isAlnum(c) || c == '.' || c == '_' || c == '-'; });
 }
 
+bool ParameterNames::isMadeUp(StringRef name) const {
+  if (hasSignature())
+    return !parameters.contains(name) && !buffers.contains(name);
+  StringRef number = name;
+  number.consume_front("val_");
+  return name.contains('/') || name.contains("::") || all_of(number, isDigit);
+}
+
 /// `model.layers.0.self_attn.q_proj`, empty where the node does not say.
 std::string ParameterNames::scopeOf(const Node &node) const {
   // ['', 'model', 'model.norm', 'mul_3']: the last but one is the module.
@@ -117,6 +125,11 @@ std::string ParameterNames::fromMetadata(const Node &node, Role role) const {
 ParameterNames::Name ParameterNames::nameFor(const Node &node, StringRef name, Role role, bool shared) const {
   Name result;
   bool own = parameters.contains(name) || (parameters.empty() && isOwn(name));
+  // What has no role has no name but its own.
+  if (role == Role::Other && !own) {
+    result.text = name.str();
+    return result;
+  }
   result.folded = !own;
   std::string scope = scopeOf(node), direct = fromMetadata(node, role);
   result.direct = !direct.empty();

@@ -4,8 +4,8 @@
 //===----------------------------------------------------------------------===//
 #include "Parameters.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
-#include <cmath>
 
 using namespace llvm;
 using namespace mlir;
@@ -24,29 +24,22 @@ void Parameters::begin(TensorBuilder &tensorBuilder, Block &entry) {
 // What is a parameter
 //===----------------------------------------------------------------------===//
 
-/// A table of cosines or sines: the row of position 0 holds only 0 and one magnitude. Learned rows
-/// never do.
-bool Parameters::looksLikeRope(const Tensor &tensor) const {
-  if (tensor.dims.size() != 2 || tensor.dims[1] == 0 || tensor.dims[0] == 0)
-    return false;
-  Expected<StringRef> bytes = data.bytes(tensor);
-  if (!bytes) {
+const Parameters::Look &Parameters::lookAt(const Tensor &tensor) const {
+  auto [look, isNew] = looks.try_emplace(&tensor);
+  if (!isNew)
+    return look->second;
+  if (Expected<StringRef> bytes = data.bytes(tensor))
+    look->second = {formulaBehind(tensor, *bytes), isIrregular(tensor, *bytes)};
+  else
     consumeError(bytes.takeError());
-    return false;
-  }
-  Known row = decode(tensor.type, *bytes, tensor.dims[1]);
-  double magnitude = 0;
-  for (double value : row.floats)
-    magnitude = std::max(magnitude, std::fabs(value));
-  // All zeros may be a padding row of a learned table: look at the next one, too.
-  if (magnitude == 0) {
-    if (tensor.dims[0] < 2)
-      return false;
-    unsigned size = byteSize(tensor.type);
-    Known next = decode(tensor.type, bytes->drop_front(tensor.dims[1] * size), tensor.dims[1]);
-    return std::fabs(next.floats.front() - std::sin(1.0)) < 1e-3;
-  }
-  return all_of(row.floats, [&](double value) { return value == 0 || value == magnitude; });
+  return look->second;
+}
+
+StringRef Parameters::whyConstant(StringRef name, const Tensor &tensor) const {
+  const Look &look = lookAt(tensor);
+  if (look.formula.empty() && names.isMadeUp(name) && !look.isIrregular)
+    return "computed by the exporter";
+  return look.formula;
 }
 
 bool Parameters::isParameter(const Value &value, Role role) const {
@@ -54,18 +47,21 @@ bool Parameters::isParameter(const Value &value, Role role) const {
   if (!tensor || !isFloat(tensor->type))
     return false;
   ParameterNames::Kind kind = names.kindOf(value.name);
+  // A mask may be called `attn.bias`.
+  if (kind == ParameterNames::Kind::Parameter && !names.hasSignature() && tensor->dims.size() > 2)
+    return whyConstant(value.name, *tensor).empty();
   if (kind != ParameterNames::Kind::Unknown)
     return kind == ParameterNames::Kind::Parameter;
   switch (role) {
   case Role::Embedding:
-    return tensor->dims.size() == 2 && !looksLikeRope(*tensor);
+    return tensor->dims.size() == 2 && lookAt(*tensor).formula.empty();
   case Role::Linear:
     return tensor->dims.size() == 2;
   case Role::NormWeight:
   case Role::Bias:
     return tensor->dims.size() == 1 && tensor->dims[0] > 1;
   case Role::Other:
-    return false;
+    return !value.name.empty() && tensor->count() > 1 && whyConstant(value.name, *tensor).empty();
   }
   return false;
 }
@@ -215,7 +211,9 @@ static ElementsAttr elementsAttr(RankedTensorType type, const Tensor &tensor, St
 
 mlir::Value Parameters::materialize(const Node &node, const Value &value) {
   const Tensor &tensor = *value.initializer;
-  if (isParameter(value, Role::Other) && !tensor.dims.empty())
+  // What the model only hands out is none, unless the file says so.
+  bool isRead = !node.opType.empty() || names.kindOf(value.name) == ParameterNames::Kind::Parameter;
+  if (isRead && isParameter(value, Role::Other) && !tensor.dims.empty())
     return builder->materialize(get(node, value, Role::Other));
   Expected<StringRef> bytes = data.bytes(tensor);
   if (!bytes) {
@@ -223,8 +221,10 @@ mlir::Value Parameters::materialize(const Node &node, const Value &value) {
     return builder->materialize(builder->scalar(ElemType::Int64, 0));
   }
   if (isFloat(tensor.type) && tensor.count() > 1 &&
-      none_of(report.constants, [&](const auto &entry) { return entry.first == tensor.name; }))
+      none_of(report.constants, [&](const auto &entry) { return entry.first == tensor.name; })) {
     report.constants.emplace_back(tensor.name.str(), "used by '" + node.name.str() + "' (" + node.opType.str() + ")");
+    noteConstant(tensor, whyConstant(value.name, tensor));
+  }
   Value plain;
   plain.type = tensor.type;
   plain.shape.assign(tensor.dims.begin(), tensor.dims.end());
@@ -232,6 +232,31 @@ mlir::Value Parameters::materialize(const Node &node, const Value &value) {
                                        elementsAttr(builder->tensorType(plain), tensor, *bytes));
   plain = builder->cast(plain, value.type);
   return builder->materialize(value.transposed ? builder->transpose(plain, {1, 0}) : plain);
+}
+
+void Parameters::noteConstant(const Tensor &tensor, StringRef why) {
+  constexpr int64_t large = 1 << 20;
+  bool isNamed = !names.isMadeUp(tensor.name) || tensor.bytes() >= large;
+  if (isNamed && names.kindOf(tensor.name) != ParameterNames::Kind::Buffer)
+    doubtful.insert({&tensor, why});
+}
+
+void Parameters::reportConstants(Location location) const {
+  constexpr size_t most = 8;
+  if (doubtful.empty())
+    return;
+  InFlightDiagnostic warning = emitWarning(location) << "initializers that stay constants and are not trained: ";
+  for (auto [index, entry] : enumerate(doubtful)) {
+    if (index == most) {
+      warning << " and " << doubtful.size() - most << " more, which --report lists";
+      return;
+    }
+    auto [tensor, why] = entry;
+    warning << (index ? ", '" : "'") << tensor->name << "' (";
+    for (auto [dim, size] : enumerate(tensor->dims))
+      warning << (dim ? "x" : "") << size;
+    warning << (tensor->dims.empty() ? "" : " ") << str(tensor->type) << (why.empty() ? "" : ", ") << why << ")";
+  }
 }
 
 Expected<tfm::SourceAttr> Parameters::source(const Argument &argument) {

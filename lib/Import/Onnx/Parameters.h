@@ -7,6 +7,7 @@
 
 #include "TensorBuilder.h"
 #include "drover/Import/Onnx/Import.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -15,6 +16,12 @@ namespace drover::onnx {
 /// What an operator does with an initializer: it decides whether that is a parameter, and how a name
 /// that folding has lost is rebuilt.
 enum class Role { Embedding, Linear, NormWeight, Bias, Other };
+
+/// What the values of an initializer look like where they follow a formula (a mask, a table of positions, slopes), as
+/// a phrase; empty where only training can have made them. A constant all over is no formula.
+llvm::StringRef formulaBehind(const Tensor &tensor, llvm::StringRef bytes);
+/// True where nearly all values of an initializer differ, as weights do.
+bool isIrregular(const Tensor &tensor, llvm::StringRef bytes);
 
 /// Recovers the model's own parameter names from what exporters leave behind.
 class ParameterNames {
@@ -26,6 +33,11 @@ public:
   Kind kindOf(llvm::StringRef name) const;
   /// A dotted path as modules have, not a name that an exporter made up.
   static bool isOwn(llvm::StringRef name);
+  /// Surely no name of the model's: an exporter computed what it names. A parameter of the model itself has a name
+  /// without dots.
+  bool isMadeUp(llvm::StringRef name) const;
+  /// The file lists its parameters and buffers.
+  bool hasSignature() const { return !parameters.empty(); }
 
   struct Name {
     std::string text;
@@ -63,6 +75,11 @@ public:
   /// A use outside of any role: a parameter where the file says so, else a constant.
   mlir::Value materialize(const Node &node, const Value &value);
 
+  /// Tells of constants that a user may take for parameters, by name and size.
+  void reportConstants(mlir::Location location) const;
+  /// Notes a float initializer whose single value the program holds.
+  void noteScalar(const Tensor &tensor) { noteConstant(tensor, "a single number"); }
+
   /// How many nodes use an initializer; set before emission.
   llvm::DenseMap<const Tensor *, unsigned> uses;
 
@@ -78,7 +95,14 @@ public:
   llvm::Expected<tfm::SourceAttr> source(const Argument &argument);
 
 private:
-  bool looksLikeRope(const Tensor &tensor) const;
+  struct Look {
+    llvm::StringRef formula;
+    bool isIrregular = false;
+  };
+  const Look &lookAt(const Tensor &tensor) const;
+  /// Why an initializer without a role is a constant; empty where it is a parameter.
+  llvm::StringRef whyConstant(llvm::StringRef name, const Tensor &tensor) const;
+  void noteConstant(const Tensor &tensor, llvm::StringRef why);
   bool sameBits(const Tensor &a, const Tensor &b, bool transposed);
   mlir::Value argument(llvm::StringRef name, const Tensor &tensor, ElemType type, bool transposed, double plus);
   const Argument *tiedEmbedding(const Tensor &tensor, bool &transposed);
@@ -94,6 +118,9 @@ private:
   std::vector<Argument> arguments;
   std::vector<size_t> embeddings;
   llvm::StringMap<size_t> byName;
+  mutable llvm::DenseMap<const Tensor *, Look> looks;
+  /// Constants that `reportConstants` tells of, and why they are some.
+  llvm::MapVector<const Tensor *, llvm::StringRef> doubtful;
 };
 
 } // namespace drover::onnx
