@@ -77,23 +77,22 @@ Result<std::vector<int64_t>> drover::schedule::groupsOf(const Plan &plan, int64_
   // With zb-h1 weight gradients of one run would come behind input gradients of the next; one chunk has one run.
   if (plan.schedule() == ScheduleKind::BreadthFirst || plan.schedule() == ScheduleKind::ZeroBubbleH1)
     return std::vector<int64_t>{microbatches};
-  if (plan.run.size() <= 1) {
-    int64_t run = plan.run.empty() ? plan.pp : plan.run.front();
-    int64_t least = std::min(plan.pp, microbatches);
-    if (run < least)
-      return Error{"run " + quote(run) + " is below min(pp, microbatches) = " + quote(least) +
-                   ": a group of fewer microbatches than ranks leaves the pipeline waiting for itself; accepted is " +
-                   quote(least) + " or more"};
+  int64_t run = plan.run.empty() ? plan.pp : plan.run.front();
+  int64_t least = std::min(plan.pp, microbatches);
+  if (run < least)
+    return Error{"run " + quote(run) + " is below min(pp, microbatches) = " + quote(least) +
+                 ": a group of fewer microbatches than ranks leaves the pipeline waiting for itself; accepted is " +
+                 quote(least) + " or more" + (plan.run.size() > 1 ? " in the first group" : "")};
+  if (plan.run.size() <= 1)
     return splitIntoGroups(microbatches, run, plan.pp);
-  }
   int64_t sum = std::accumulate(plan.run.begin(), plan.run.end(), int64_t{0});
   if (sum != microbatches)
     return Error{"the groups of --run sum to " + quote(sum) + " microbatches, the global batch has " +
                  quote(microbatches)};
   for (int64_t size : plan.run)
-    if (size < plan.pp || size > plan.run.front())
-      return Error{"a group of --run has " + quote(size) + " microbatches: expected at least pp = " + quote(plan.pp) +
-                   " and at most the first group's " + quote(plan.run.front())};
+    if (size < 1 || size > run)
+      return Error{"a group of --run has " + quote(size) + " microbatches: expected 1 to the first group's " +
+                   quote(run)};
   return plan.run;
 }
 

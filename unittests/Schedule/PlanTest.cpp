@@ -64,12 +64,16 @@ TEST(Plan, explicitGroupsMustSumAndStartWithTheLargest) {
   plan.pp = 16;
   plan.chunks = 8;
   plan.run = {16, 15};
-  EXPECT_FALSE(groupsOf(plan, 31)) << "15 is below pp";
-  plan.pp = 15;
   EXPECT_EQ(*groupsOf(plan, 31), (std::vector<int64_t>{16, 15}));
-  EXPECT_FALSE(groupsOf(plan, 32));
+  EXPECT_EQ(groupsOf(plan, 32).error(), "the groups of --run sum to 31 microbatches, the global batch has 32");
+  plan.run = {16, 0, 16};
+  EXPECT_EQ(groupsOf(plan, 32).error(), "a group of --run has 0 microbatches: expected 1 to the first group's 16");
+  plan.run = {16, 17};
+  EXPECT_EQ(groupsOf(plan, 33).error(), "a group of --run has 17 microbatches: expected 1 to the first group's 16");
   plan.run = {15, 16};
-  EXPECT_FALSE(groupsOf(plan, 31));
+  EXPECT_EQ(groupsOf(plan, 31).error(),
+            "run 15 is below min(pp, microbatches) = 16: a group of fewer microbatches than ranks leaves the pipeline "
+            "waiting for itself; accepted is 16 or more in the first group");
 }
 
 TEST(Plan, oneChunkSchedulesRejectSeveralChunks) {
