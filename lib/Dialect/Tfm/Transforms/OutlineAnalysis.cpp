@@ -203,6 +203,36 @@ void OutlineAnalysis::findLayers() {
   firstLayer = repetition.first;
   period = repetition.period;
   numLayers = repetition.count;
+  if (numLayers == 0)
+    findSingleLayer();
+}
+
+/// A branch beside the stream: a segment that uses what it is given more than once, and hands on a value of that type.
+bool OutlineAnalysis::isResidual(const Segment &segment) {
+  DenseMap<Value, unsigned> uses;
+  for (Operation *op : segment.stream)
+    for (Value operand : op->getOperands())
+      if (Operation *producer = operand.getDefiningOp();
+          producer && onStream(producer) && segmentOf.lookup(producer) != segmentOf.lookup(op))
+        ++uses[operand];
+  return llvm::any_of(uses, [&](const auto &entry) {
+    return entry.second > 1 && llvm::is_contained(segment.stream.back()->getResultTypes(), entry.first.getType());
+  });
+}
+
+/// Where nothing repeats, what begins with the first attention and ends with the last branch beside the stream is one
+/// layer.
+void OutlineAnalysis::findSingleLayer() {
+  auto hasAttention = [](const Segment &segment) { return llvm::any_of(segment.stream, llvm::IsaPred<AttentionOp>); };
+  const auto *first = llvm::find_if(segments, hasAttention);
+  const auto *last = segments.end();
+  while (last != first && !isResidual(*std::prev(last)))
+    --last;
+  if (first == last)
+    return;
+  firstLayer = first - segments.begin();
+  period = last - first;
+  numLayers = 1;
 }
 
 SmallVector<OutlineAnalysis::Part> OutlineAnalysis::takeParts() {

@@ -50,6 +50,8 @@ private:
   void cut();
   void placeRemainingResults();
   void findLayers();
+  void findSingleLayer();
+  bool isResidual(const Segment &segment);
   /// The group of `BodyShape::operands` that a value belongs to.
   unsigned groupOf(mlir::Value operand);
   bool onStream(mlir::Operation *op) const { return streamOps.contains(op); }
