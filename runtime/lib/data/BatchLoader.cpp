@@ -131,7 +131,7 @@ void BatchLoader::checkOptions() const {
     fail("--document-separator=", *options.documentSeparator,
          ": has no effect, the program was not compiled with --mask=documents");
   if (options.resetPositions && !program.inputWithRole("positions"))
-    fail("--reset-positions: the program has no input for positions");
+    fail("--reset-positions: the program has no input for positions, which one compiled with --mask=documents has");
   std::vector<int64_t> ids = options.ignoreLabels;
   if (options.documentSeparator)
     ids.push_back(*options.documentSeparator);

@@ -51,7 +51,7 @@ struct AttachLoss : impl::TfmAttachLossBase<AttachLoss> {
     if (failed(logits) || failed(attachLoss(model, *logits)))
       return signalPassFailure();
     eraseDeadOperations(model.getBody().front());
-    if (documents && failed(attachDocuments(model)))
+    if (documents && (failed(attachDocuments(model)) || failed(attachPositions(model))))
       return signalPassFailure();
   }
 
@@ -59,6 +59,8 @@ private:
   FailureOr<BlockArgument> addInput(func::FuncOp model, StringRef name, RankedTensorType type);
   LogicalResult attachLoss(func::FuncOp model, unsigned logitsIndex);
   LogicalResult attachDocuments(func::FuncOp model);
+  LogicalResult attachPositions(func::FuncOp model);
+  void usePositions(IotaOp iota, Value positions);
 
   SmallVector<int64_t> batchAndLength;
 };
@@ -132,6 +134,60 @@ LogicalResult AttachLoss::attachDocuments(func::FuncOp model) {
     attention.getDocumentsMutable().assign(*ids);
   }
   return success();
+}
+
+/// Positions that count up become an input, so that they can restart in every document.
+LogicalResult AttachLoss::attachPositions(func::FuncOp model) {
+  SmallVector<IotaOp> counts;
+  for (auto iota : model.getBody().getOps<IotaOp>()) {
+    ArrayRef<int64_t> shape = iota.getType().getShape();
+    bool isRow = shape.size() == 2 && iota.getAxis() == 1 && iota.getStep() == 1 && shape[1] == batchAndLength[1] &&
+                 iota.getType().getElementType().isInteger(64);
+    if (isRow && llvm::any_of(iota->getUsers(), llvm::IsaPred<RopeOp, EmbeddingOp>))
+      counts.push_back(iota);
+  }
+  if (counts.empty())
+    return success();
+  OpBuilder builder(&getContext());
+  FailureOr<BlockArgument> positions =
+      addInput(model, "position_ids", RankedTensorType::get(batchAndLength, builder.getI64Type()));
+  if (failed(positions))
+    return failure();
+  for (IotaOp iota : counts)
+    usePositions(iota, *positions);
+  eraseDeadOperations(model.getBody().front());
+  return success();
+}
+
+/// Gives those that look up or rotate by `iota` the positions instead; a table's rows are then those of each sequence.
+void AttachLoss::usePositions(IotaOp iota, Value positions) {
+  OpBuilder builder(iota);
+  Location loc = iota.getLoc();
+  if (iota.getStart() != 0) {
+    auto type = cast<RankedTensorType>(positions.getType());
+    Value start = arith::ConstantOp::create(builder, loc,
+                                            DenseElementsAttr::get(type, builder.getI64IntegerAttr(iota.getStart())));
+    positions = arith::AddIOp::create(builder, loc, positions, start);
+  }
+  for (Operation *user : llvm::make_early_inc_range(iota->getUsers())) {
+    if (auto rope = dyn_cast<RopeOp>(user); rope && rope.getPositions() == iota) {
+      rope.getPositionsMutable().assign(positions);
+      continue;
+    }
+    auto embedding = dyn_cast<EmbeddingOp>(user);
+    if (!embedding)
+      continue;
+    builder.setInsertionPoint(embedding);
+    SmallVector<int64_t> shape(batchAndLength);
+    shape.push_back(embedding.getType().getShape().back());
+    Value rows = EmbeddingOp::create(builder, embedding.getLoc(), embedding.getType().clone(shape), positions,
+                                     embedding.getTable(), embedding.getOffset());
+    embedding->replaceUsesWithIf(ValueRange(rows),
+                                 [&](OpOperand &use) { return use.get().getType() == rows.getType(); });
+    for (Operation *other : llvm::make_early_inc_range(embedding->getUsers()))
+      if (isa<BroadcastOp>(other) && other->getResult(0).getType() == rows.getType())
+        other->getResult(0).replaceAllUsesWith(rows);
+  }
 }
 
 } // namespace

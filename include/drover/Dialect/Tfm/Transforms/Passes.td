@@ -34,7 +34,9 @@ def TfmAttachLoss : Pass<"tfm-attach-loss", "mlir::ModuleOp"> {
     "logits", or the only floating-point output of rank 3. All other outputs are dropped, and with
     them the operations that only they need. A new argument `labels` ([B, S], i64) follows the inputs.
     With `documents`, a further argument `document_ids` ([B, S], i32) becomes the `documents` operand
-    of every `tfm.attention`; one whose keys and queries differ in number is an error.
+    of every `tfm.attention`; one whose keys and queries differ in number is an error. Positions that a
+    `tfm.rope` or the embedding of a table counts up then become an argument `position_ids` ([B, S],
+    i64), so that they can restart in every document.
     Expects: a function `@model` with static shapes.
     Does not check: that the mask of an unraised attention keeps documents apart; such a graph is
     rejected where `documents` is set.
