@@ -1,7 +1,9 @@
 """Trains two steps of a model from random weights on one rank and on a layout, and compares losses, gradients of every parameter and
 weights.
 
-gradients_agree.py MODEL --drover=PATH --data=FILE LAYOUT OPTIONS..
+gradients_agree.py MODEL --drover=PATH --data=FILE [--optimizer=adamw|sgd] LAYOUT OPTIONS..
+
+AdamW makes a step of the rounding noise in a gradient that is zero in exact arithmetic, as that of a key's bias: sgd does not.
 """
 import argparse
 import os
@@ -19,13 +21,14 @@ def main():
     parser.add_argument("model")
     parser.add_argument("--drover", required=True)
     parser.add_argument("--data", required=True)
+    parser.add_argument("--optimizer", default="adamw")
     options, layout = parser.parse_known_args()
     with tempfile.TemporaryDirectory() as scratch:
         def train(name, layout):
             folder = os.path.join(scratch, name)
             os.mkdir(folder)
             run([options.drover, "compile", os.path.abspath(options.model), "--task=train", "--target=host", "--seq-len=32",
-                 "--microbatch=1", "--global-batch=4", *layout, "-o", os.path.join(folder, "train")])
+                 "--microbatch=1", "--global-batch=4", "--optimizer=" + options.optimizer, *layout, "-o", os.path.join(folder, "train")])
             run([os.path.join(folder, "train"), "--data=" + os.path.abspath(options.data), "--steps=2", "--lr=1e-2", "--init=random",
                  "--log=log.jsonl", "--save-gradients=gradients.safetensors", "--save-weights=weights.safetensors"], folder)
             return (steps_of(folder), read_safetensors(os.path.join(folder, "gradients.safetensors")),

@@ -9,6 +9,7 @@
 #include "Rings.h"
 #include "Collectives.h"
 #include "LibraryCalls.h"
+#include "drover/Dialect/Tfm/IR/Distribution.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -21,7 +22,14 @@ static ArrayAttr axisNames(Operation *op) { return op->getAttrOfType<ArrayAttr>(
 
 LogicalResult lower::verifyRing(Operation *op) {
   FailureOr<Axes> axes = axesOf(op, axisNames(op));
-  if (failed(axes) || communicatorOf(*axes) != rt::Communicator::Tp)
+  tfm::Grid grid = tfm::gridOf(op);
+  // With one kv head the replicas are all of tp.
+  auto isAllOfTp = [&] {
+    std::optional<rt::Communicator> communicator = communicatorOf(*axes);
+    return communicator && *communicator != rt::Communicator::Cp &&
+           countRanks(*axes) == grid.product(grid.tensorAxes());
+  };
+  if (failed(axes) || !isAllOfTp())
     return op->emitOpError("expects a ring over tp, or over kv and replica, not over ") << axisNames(op);
   for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
     if (Type type = elementTypeOf(value); !type.isF32() && !type.isBF16())

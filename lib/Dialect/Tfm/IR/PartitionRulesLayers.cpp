@@ -53,6 +53,7 @@ void EmbeddingGradOp::getFactors(FactorSignature &signature) {
     signature.operands.emplace_back();
   signature.results = {FactorSignature::dims({v, h})};
   signature.pending = {sumWide(getGradient().getType())};
+  signature.linear = {1};
   signature.offset = {v, getOffset() ? 2 : -1};
   signature.anchors = {1, 0};
 }

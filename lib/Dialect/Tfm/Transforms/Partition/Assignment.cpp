@@ -359,9 +359,13 @@ void BodyPartitioner::keepPartial(Operation *op, const FactorSignature &signatur
     return remade.contains(operand) ? AxisState() : distributionOf(operand)[axis];
   };
   auto mayPass = [&](const AxisState &state) {
-    return state.isPartial() && state.reduction == Reduction::Sum && llvm::all_of(op->getResultTypes(), [&](Type type) {
-             return getElementTypeOrSelf(type).getIntOrFloatBitWidth() >= bitWidth(state.type);
-           });
+    auto isWide = [&](Type type) { return getElementTypeOrSelf(type).getIntOrFloatBitWidth() >= bitWidth(state.type); };
+    if (!state.isPartial() || state.reduction != Reduction::Sum)
+      return false;
+    return llvm::all_of(op->getResultTypes(), isWide) ||
+           (keepsType(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+              return !remade.contains(operand) && isWide(locals.lookup(operand).getType());
+            }));
   };
   for (Axis axis : kAxes) {
     if (assignment.uses(axis) || op->getNumOperands() == 0)

@@ -35,10 +35,13 @@ RankedTensorType BodyPartitioner::localType(Value global, const Distribution &di
 }
 
 FailureOr<Value> BodyPartitioner::resolve(Operation *user, Value global, const Distribution &target) {
-  if (remade.contains(global))
-    return materialize(user, global, target);
+  return remade.contains(global) ? materialize(user, global, target)
+                                 : resolveLocal(user, locals.lookup(global), target);
+}
+
+FailureOr<Value> BodyPartitioner::resolveLocal(Operation *user, Value local, const Distribution &target) {
   std::string reason;
-  FailureOr<Value> value = collectives.resolve(user->getLoc(), locals.lookup(global), target, reason);
+  FailureOr<Value> value = collectives.resolve(user->getLoc(), local, target, reason);
   if (failed(value))
     return user->emitOpError("cannot be partitioned: ") << reason;
   return value;
@@ -83,10 +86,9 @@ FailureOr<Value> BodyPartitioner::materialize(Operation *user, Value global, con
   FailureOr<Operation *> built = buildLocal(op, signature, assignment);
   if (failed(built))
     return failure();
-  std::string reason;
-  FailureOr<Value> value = collectives.resolve(user->getLoc(), (*built)->getResult(0), target, reason);
+  FailureOr<Value> value = resolveLocal(user, (*built)->getResult(0), target);
   if (failed(value))
-    return user->emitOpError("cannot be partitioned: ") << reason;
+    return failure();
   return materialized[key] = *value;
 }
 
@@ -188,6 +190,8 @@ FailureOr<Operation *> BodyPartitioner::buildLocal(Operation *op, const FactorSi
     }
     // A gradient that is still to be reduced over other ranks is not rounded before.
     Type elementType = type.getElementType();
+    if (keepsType(op) && !Distribution::of(operands[0]).partialAxes().empty())
+      elementType = getElementTypeOrSelf(operands[0].getType());
     const FactorSignature::Pending &pending = signature.pending[index];
     bool lacks = false;
     for (unsigned factor = 0; factor < signature.numFactors; ++factor)
@@ -282,40 +286,6 @@ Distribution BodyPartitioner::settled(Value value, bool scatterTensor) const {
   return target;
 }
 
-LogicalResult BodyPartitioner::partitionAccumulate(AccumulateOp op) {
-  auto argument = cast<BlockArgument>(op.getAccumulator());
-  ArgumentState &accumulator = arguments[argument.getArgNumber()];
-  Distribution target = accumulator.distribution;
-  if (!accumulator.isDecided) {
-    Distribution value = distributionOf(op.getValue());
-    if (accumulator.parameter)
-      target = accumulator.parameter->distribution;
-    for (Axis axis : value.partialAxes())
-      if (target[axis] == AxisState())
-        target[axis] = value[axis];
-  }
-  // Once a step every gradient is summed over cp and dp: one that is whole there would count once a rank.
-  Axes whole;
-  for (Axis axis : {Axis::Cp, Axis::Dp})
-    if (grid.size(axis) > 1 && !distributionOf(op.getValue())[axis].isPartial()) {
-      whole.push_back(axis);
-      target[axis] = AxisState();
-    }
-  FailureOr<Value> value = resolve(op, op.getValue(), target);
-  if (failed(value))
-    return failure();
-  for (Axis axis : whole) {
-    *value = onFirstRank(op.getLoc(), *value, axis);
-    target[axis] = Distribution::of(*value)[axis];
-  }
-  accumulator.isDecided = true;
-  accumulator.distribution = target;
-  Value own = locals.lookup(argument);
-  own.setType(localType(argument, target));
-  locals[op.getResult()] = AccumulateOp::create(builder, op.getLoc(), own.getType(), own, *value);
-  return success();
-}
-
 LogicalResult BodyPartitioner::partitionWithoutRule(Operation *op) {
   SmallVector<Value> operands;
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
@@ -376,10 +346,28 @@ LogicalResult BodyPartitioner::partition(Operation *op) {
     return partitionWithoutRule(op);
   FactorSignature signature;
   rule.getFactors(signature);
-  if (isRemade(op, signature)) {
+  bool isPending = op->getNumOperands() > 0 && isPendingOverDp(op->getOperand(0));
+  if (!(isPending && isa<BroadcastOp>(op)) && isRemade(op, signature)) {
     remade.insert(op->getResult(0));
     return success();
   }
+  // What is pending is not rounded, and not widened twice.
+  if (isPending && isa<arith::TruncFOp, arith::ExtFOp>(op)) {
+    locals[op->getResult(0)] = locals.lookup(op->getOperand(0));
+    return success();
+  }
+  if (std::optional<unsigned> pending = pendingFactor(op))
+    return partitionScaling(op, *pending);
+  if (!dropsBatch(op))
+    return partitionByRule(op, signature);
+  Value batch = locals.lookup(op->getOperand(0));
+  locals[op->getOperand(0)] = collectives.sumOverDp(op->getLoc(), batch);
+  LogicalResult result = partitionByRule(op, signature);
+  locals[op->getOperand(0)] = batch;
+  return result;
+}
+
+LogicalResult BodyPartitioner::partitionByRule(Operation *op, FactorSignature &signature) {
   Assignment assignment = chooseAssignment(op, signature);
   FailureOr<Operation *> built = buildLocal(op, signature, assignment);
   if (failed(built))

@@ -80,6 +80,11 @@ private:
 
   // BodyPartitioner.cpp
   mlir::LogicalResult partition(mlir::Operation *op);
+  mlir::LogicalResult partitionByRule(mlir::Operation *op, FactorSignature &signature);
+  bool dropsBatch(mlir::Operation *op) const;
+  bool isPendingOverDp(mlir::Value global) const;
+  std::optional<unsigned> pendingFactor(mlir::Operation *op) const;
+  mlir::LogicalResult partitionScaling(mlir::Operation *op, unsigned pending);
   mlir::LogicalResult partitionWithoutRule(mlir::Operation *op);
   mlir::LogicalResult partitionAccumulate(AccumulateOp op);
   mlir::LogicalResult partitionReturn(mlir::func::ReturnOp op);
@@ -88,9 +93,13 @@ private:
   void decideParameters(mlir::Operation *op, const FactorSignature &signature, const Assignment &assignment);
   mlir::LogicalResult finishResult(mlir::Operation *op, const FactorSignature &signature, mlir::Value global,
                                    mlir::Value local);
+  /// Ops on a weight's gradient whose result may have the type that the gradient is on its way in.
+  static bool keepsType(mlir::Operation *op);
   mlir::Value maskPadding(mlir::Location loc, mlir::Value value);
   mlir::Value onFirstRank(mlir::Location loc, mlir::Value value, Axis axis);
+  mlir::Value product(mlir::Location loc, mlir::Value pending, mlir::Value factor);
   mlir::FailureOr<mlir::Value> resolve(mlir::Operation *user, mlir::Value global, const Distribution &target);
+  mlir::FailureOr<mlir::Value> resolveLocal(mlir::Operation *user, mlir::Value local, const Distribution &target);
   mlir::FailureOr<mlir::Value> materialize(mlir::Operation *user, mlir::Value global, const Distribution &target);
   mlir::Value materializeIota(IotaOp op, const Distribution &target);
   bool isRemade(mlir::Operation *op, const FactorSignature &signature) const;

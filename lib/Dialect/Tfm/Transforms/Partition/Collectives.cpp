@@ -129,6 +129,60 @@ Value Collectives::dropPadding(Location loc, unsigned dim, Value value) {
                          /*offset_map=*/AffineMapAttr(), /*shape=*/AffineMapAttr());
 }
 
+/// Splits dimension `dim` of n elements in [1, n], of which the first is cut over dp if `isCut`.
+static Value splitBatch(OpBuilder &builder, Location loc, unsigned dim, bool isCut, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Distribution distribution = Distribution::of(type), result;
+  for (Axis axis : kAxes) {
+    result[axis] = distribution[axis];
+    if (result[axis].isSharded() && (result[axis].dim > dim || (result[axis].dim == dim && axis != Axis::Dp)))
+      ++result[axis].dim;
+  }
+  for (unsigned from = 0; from < static_cast<unsigned>(type.getRank()); ++from)
+    result.setLayout(from < dim ? from : from + 1, distribution.layoutOf(from));
+  if (isCut)
+    result[Axis::Dp] = AxisState::sharded(dim);
+  SmallVector<int64_t> shape(type.getShape());
+  shape.insert(shape.begin() + dim, 1);
+  return ReshapeOp::create(builder, loc, result.encode(RankedTensorType::get(shape, type.getElementType())), value,
+                           /*shape=*/AffineMapAttr());
+}
+
+Value Collectives::repeatOverDp(Location loc, unsigned dim, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Distribution distribution = Distribution::of(type);
+  distribution[Axis::Dp] = AxisState::sharded(dim);
+  RankedTensorType repeated = distribution.encode(type);
+  bool isOne = type.getDimSize(dim) == 1;
+  if (!isOne)
+    value = splitBatch(builder, loc, dim, /*isCut=*/false, value);
+  auto splitType = cast<RankedTensorType>(value.getType());
+  Distribution split = Distribution::of(splitType);
+  split[Axis::Dp] = AxisState::sharded(dim);
+  value = BroadcastOp::create(builder, loc, split.encode(splitType), value, /*shape=*/AffineMapAttr());
+  return isOne ? value : ReshapeOp::create(builder, loc, repeated, value, /*shape=*/AffineMapAttr());
+}
+
+Value Collectives::sumOverDp(Location loc, Value value) {
+  unsigned dim = Distribution::of(value)[Axis::Dp].dim;
+  value = splitBatch(builder, loc, dim, /*isCut=*/true, castTo(builder, loc, value, builder.getF32Type()));
+  auto type = cast<RankedTensorType>(value.getType());
+  Distribution distribution = Distribution::of(type), result;
+  for (Axis axis : kAxes) {
+    result[axis] = distribution[axis];
+    if (result[axis].isSharded() && result[axis].dim > dim)
+      --result[axis].dim;
+  }
+  for (unsigned from = 0; from < static_cast<unsigned>(type.getRank()); ++from)
+    if (from != dim)
+      result.setLayout(from < dim ? from : from - 1, distribution.layoutOf(from));
+  result[Axis::Dp] = AxisState::partial(Reduction::Sum, ReductionType::F32);
+  SmallVector<int64_t> shape(type.getShape());
+  shape.erase(shape.begin() + dim);
+  return ReduceOp::create(builder, loc, result.encode(RankedTensorType::get(shape, builder.getF32Type())), value,
+                          ReduceKind::Sum, /*axes=*/ArrayRef<int64_t>{dim}, /*keep=*/false);
+}
+
 FailureOr<Value> Collectives::resolve(Location loc, Value value, const Distribution &target, std::string &reason) {
   auto current = [&] { return Distribution::of(value); };
   for (const SmallVector<Axis, 4> &group : groupsOf(grid)) {
@@ -143,8 +197,13 @@ FailureOr<Value> Collectives::resolve(Location loc, Value value, const Distribut
   SmallVector<SmallVector<Axis, 4>> groups = groupsOf(grid);
   for (unsigned dim = 0; dim < rank; ++dim) {
     SmallVector<Axis, 4> has = current().axesOf(dim), wanted = target.axesOf(dim);
-    // A dp rank's batch is its own, of the size that the program has: bodies do not communicate over dp.
-    if (llvm::is_contained(has, Axis::Dp) != llvm::is_contained(wanted, Axis::Dp)) {
+    // A dp rank's batch is its own, of the size that the program has: bodies do not communicate over dp. Of what is the
+    // same on all of them each takes its own.
+    bool isBatch = llvm::is_contained(has, Axis::Dp), wantsBatch = llvm::is_contained(wanted, Axis::Dp);
+    if (!isBatch && wantsBatch && has.empty()) {
+      value = repeatOverDp(loc, dim, value);
+      has = current().axesOf(dim);
+    } else if (isBatch != wantsBatch) {
       reason = ("dimension " + Twine(dim) + " is the batch of a dp rank in one of its values and not in another; " +
                 "accepted with dp 1")
                    .str();

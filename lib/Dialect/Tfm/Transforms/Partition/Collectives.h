@@ -24,6 +24,10 @@ public:
   mlir::FailureOr<mlir::Value> resolve(mlir::Location loc, mlir::Value value, const Distribution &target,
                                        std::string &reason);
 
+  /// The sum over dp of what its ranks hold side by side along a dimension, pending, in f32: a weight's gradient by
+  /// way of ops that give it a batch.
+  mlir::Value sumOverDp(mlir::Location loc, mlir::Value value);
+
 private:
   enum class Kind { AllGather, AllReduce, ReduceScatter, AllSlice };
   using Axes = llvm::SmallVector<Axis, 4>;
@@ -31,6 +35,8 @@ private:
   mlir::Value build(mlir::Location loc, Kind kind, llvm::ArrayRef<Axis> axes, unsigned dim, mlir::Value value);
   mlir::Value create(mlir::Location loc, Kind kind, llvm::ArrayRef<Axis> axes, unsigned dim, mlir::Value value);
   mlir::Value reduce(mlir::Location loc, llvm::ArrayRef<Axis> axes, const Distribution &target, mlir::Value value);
+  /// What all dp ranks hold alike, side by side along `dim`.
+  mlir::Value repeatOverDp(mlir::Location loc, unsigned dim, mlir::Value value);
   mlir::Value dropPadding(mlir::Location loc, unsigned dim, mlir::Value value);
 
   mlir::OpBuilder &builder;

@@ -72,6 +72,9 @@ public:
           return std::nullopt;
         continue;
       }
+      if (auto reshape = dyn_cast<ReshapeOp>(user))
+        if (std::optional<Part> groups = partOfGroups(reshape))
+          return SmallVector<Part>{*groups};
       if (use.getOperandNumber() == 0 && passesOn(user))
         if (std::optional<SmallVector<Part>> parts = partsOf(user->getResult(0)))
           return parts;
@@ -98,6 +101,33 @@ private:
     int64_t group = attention.getNumHeads() / kvHeads, head = size / static_cast<int64_t>(attention.getNumHeads());
     int64_t replicas = total < tp ? tp / total : 1;
     return {0, {kvHeads, group * head, static_cast<int64_t>(llvm::alignTo(group, replicas)) * head, total}, false};
+  }
+
+  /// The attention that a value's channels go to.
+  static AttentionOp attentionOf(Value value) {
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (auto attention = dyn_cast<AttentionOp>(user); attention && use.getOperandNumber() < 3)
+        return attention;
+      if (use.getOperandNumber() == 0 && (passesOn(user) || isa<SliceOp>(user)))
+        if (AttentionOp attention = attentionOf(user->getResult(0)))
+          return attention;
+    }
+    return {};
+  }
+
+  /// Channels that are packed head by head: [kv heads, what a head and its group have of q, k and v], which slices of
+  /// the inner dimensions take apart.
+  std::optional<Part> partOfGroups(ReshapeOp reshape) const {
+    ArrayRef<int64_t> from = reshape.getInput().getType().getShape(), to = reshape.getType().getShape();
+    if (to.size() <= from.size() || from.drop_back() != to.take_front(from.size() - 1) ||
+        llvm::none_of(reshape->getUsers(), llvm::IsaPred<SliceOp>))
+      return std::nullopt;
+    int64_t groups = to[from.size() - 1], size = from.back() / groups;
+    AttentionOp attention = attentionOf(reshape.getResult());
+    if (!attention || static_cast<int64_t>(attention.getNumKvHeads()) != groups)
+      return std::nullopt;
+    return Part{0, {groups, size, size, paddedKvHeads(groups, tp)}, true};
   }
 
   /// Appends what a slice of the last dimension takes; false for a slice that takes anything else.

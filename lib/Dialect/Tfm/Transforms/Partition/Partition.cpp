@@ -66,14 +66,14 @@ public:
   }
 
 private:
-  LogicalResult checkLength(unsigned argument, int64_t length) {
+  LogicalResult checkLength(StringRef input, int64_t length) {
     int64_t cp = grid.size(Axis::Cp), tp = grid.product(grid.tensorAxes());
     // The sequence is cut in CP's two chunks, and a rank's rows once more over TP.
     int64_t unit = cp > 1 ? (tp > 1 ? std::lcm<int64_t>(2 * cp, cp * tp) : 2 * cp) : tp;
     if (length % unit == 0)
       return success();
-    return microbatch.emitError("expects the sequence length of argument ")
-           << argument << " to be a multiple of " << unit << " at tp " << tp << " and cp " << cp << ", not " << length
+    return microbatch.emitError("expects the sequence length of input '")
+           << input << "' to be a multiple of " << unit << " at tp " << tp << " and cp " << cp << ", not " << length
            << ": accepted next to it are " << (length < unit ? unit : length / unit * unit) << " and "
            << (length / unit + (length < unit ? 2 : 1)) * unit
            << (tp > 1 ? "; tp cuts the sequence between attention and MLP" : "");
@@ -117,7 +117,7 @@ private:
       state.distribution[Axis::Cp] = AxisState::sharded(1, /*twoChunk=*/true);
       microbatch.setArgAttr(index, TfmDialect::kCutDimAttr, builder.getI64IntegerAttr(1));
     }
-    return checkLength(index, type.getDimSize(1));
+    return checkLength(name, type.getDimSize(1));
   }
 
   /// An earlier body that fits: parameters and accumulators that are open take what it decided.

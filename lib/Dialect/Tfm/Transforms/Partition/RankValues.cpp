@@ -82,6 +82,21 @@ Value BodyPartitioner::maskPadding(Location loc, Value value) {
   return value;
 }
 
+/// Element by element: `arith.mulf` has operands of one type, a matrix product passes on what is partial.
+Value BodyPartitioner::product(Location loc, Value pending, Value factor) {
+  auto type = cast<RankedTensorType>(pending.getType());
+  SmallVector<int64_t> ones(type.getShape());
+  ones.append({1, 1});
+  auto asMatrices = [&](Value value) -> Value {
+    RankedTensorType matrices = Distribution::of(value).encode(RankedTensorType::get(ones, type.getElementType()));
+    return ReshapeOp::create(builder, loc, matrices, value, /*shape=*/AffineMapAttr());
+  };
+  Value lhs = asMatrices(pending), rhs = asMatrices(factor);
+  Value result = MatmulOp::create(builder, loc, cast<RankedTensorType>(lhs.getType()), lhs, rhs,
+                                  /*transpose_lhs=*/false, /*transpose_rhs=*/false);
+  return ReshapeOp::create(builder, loc, type, result, /*shape=*/AffineMapAttr());
+}
+
 /// What is whole on each rank of an axis, as a sum over it in f32: the first rank's value and zeros. One times it,
 /// where that one is such a sum: products pass on what is partial.
 Value BodyPartitioner::onFirstRank(Location loc, Value value, Axis axis) {
