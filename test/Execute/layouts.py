@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Trains recorded models under many layouts and holds every one against the one-rank run of the same global batch.
 
-usage: layouts.py --drover PATH [--array pairwise|threeway|random] [--count N] [--seed N] [--models DIR,..] [--steps 2] [--jobs 1]
+usage: layouts.py --drover PATH [--array pairwise|threeway|random] [--more] [--count N] [--seed N] [--models DIR,..] [--steps 2] [--jobs 1]
                   [--bf16] [--table FILE.md] [--results FILE.jsonl] [--shard K/N] [--list]
 
 A layout is a value of each parameter below (tp, its overlap, cp, pp, dp, V, microbatches, run, schedule, zero, reduce-every, recompute, mask,
 ignored label, model). `pairwise` and `threeway` are greedy covering arrays: each pair or triple of values that may occur together does.
+With --more those of MORE are parameters too: size of a microbatch, batches compiled together, cut of the layers, frozen parameters, optimizer.
+A model that is a config.json alone starts from random weights.
 Losses, norms, step-1 gradients of every parameter and weights must lie within DESIGN's "Equality" of the one-rank run; with --bf16
 losses alone, within 0.2 %. Prints a line per layout and a summary; exit status 1 where one deviates, hangs or fails.
 With --results a run can be cut off: what agreed is appended to the file, and not run again.
@@ -31,6 +33,11 @@ PARAMETERS = {
     "microbatches": ["below", "equal", "above", "odd"], "run": ["default", "all", "between"],
     "schedule": ["default", "bfs", "zb-h1"], "zero": [0, 1, 2, 3], "reduce": ["step", "run"],
     "overlap": ["none", "bulk", "ring"], "recompute": ["none", "selective", "full"], "mask": ["model", "documents"], "ignore": [False, True], "model": [],
+}
+# Those of --more; without it each has its first value.
+MORE = {
+    "microbatch": [1, 2], "batches": ["one", "second", "ramp"], "cut": ["even", "back", "gaps"],
+    "freeze": ["", "norm|ln_", "embed|wte|wpe", r"\.0\."], "optimizer": ["adamw", "sgd"],
 }
 
 
@@ -58,6 +65,11 @@ def is_allowed(layout):
     if get("zero", 1) == 0 and get("reduce") == "run":
         return False
     if get("tp") == 1 and get("overlap", "none") != "none":
+        return False
+    if get("cut", "even") != "even" and get("pp", 2) * get("chunks", 2) == 1:
+        return False
+    # The other batch has PP microbatches more.
+    if get("batches", "one") != "one" and get("run", "default") == "all" and get("microbatches", "equal") == "below":
         return False
     return True
 
@@ -111,12 +123,48 @@ def compile_options(layout):
         options.append(f"--run={m}")
     elif layout["run"] == "between":
         options.append(f"--run={layout['pp'] + 1 if m > layout['pp'] + 1 else m}")
+    if layout["microbatch"] > 1:
+        options.append(f"--microbatch={layout['microbatch']}")
+    chunks = layout["pp"] * layout["chunks"]
+    if layout["cut"] != "even":
+        layers, counts = settings_of(layout["model"])["layers"], [0] * chunks
+        for layer in range(layers):  # all in the last chunk, or in every other one
+            counts[-1 if layout["cut"] == "back" else layer * ((chunks + 1) // 2) // layers * 2] += 1
+        options.append("--layers-per-chunk=" + ",".join(map(str, counts)))
     return options
+
+
+def batches(layout):
+    """The global batch that is trained, and the other that is compiled with it."""
+    step = layout["dp"] * layout["microbatch"]
+    return microbatches(layout) * step, (microbatches(layout) + layout["pp"]) * step
 
 
 def shared_options(layout):
     """What changes the numbers or the program on one rank too."""
-    return [f"--mask={layout['mask']}", f"--global-batch={microbatches(layout) * layout['dp']}"]
+    first, other = batches(layout)
+    listed = {"one": [first], "second": [other, first], "ramp": [first, other]}[layout["batches"]]
+    options = [f"--mask={layout['mask']}", "--global-batch=" + ",".join(map(str, listed))]
+    options += [f"--freeze=.*({layout['freeze']}).*"] if layout["freeze"] else []
+    return options + ([f"--optimizer={layout['optimizer']}"] if layout["optimizer"] != "adamw" else [])
+
+
+def batch_options(layout):
+    """Which of the batches the executable takes: the ramp goes to the other at step 2."""
+    first, other = batches(layout)
+    if layout["batches"] == "one":
+        return []
+    return [f"--global-batch={first}"] + ([f"--batch-ramp=2:{other}"] if layout["batches"] == "ramp" else [])
+
+
+def settings_of(model):
+    """Of a recorded model its training settings, else those of tiny-llama; `data`: the tokens; `layers`: how many there are."""
+    recorded = model if os.path.exists(os.path.join(model, "reference.json")) else os.path.join(TOP, "test/Execute/Inputs/tiny-llama")
+    with open(os.path.join(recorded, "reference.json")) as file:
+        settings = dict(json.load(file)["settings"], data=os.path.join(recorded, "tokens.u16"))
+    with open(os.path.join(model, "config.json")) as file:
+        config = json.load(file)
+    return dict(settings, layers=config.get("num_hidden_layers") or config["n_layer"])
 
 
 class Runner:
@@ -127,28 +175,29 @@ class Runner:
     def train(self, layout, options, name):
         """Compiles and trains; returns log rows, gradients and weights."""
         model = layout["model"]
-        with open(os.path.join(model, "reference.json")) as file:
-            s = json.load(file)["settings"]
+        s = settings_of(model)
+        file = os.path.join(model, "model.onnx")
+        is_recorded = os.path.exists(file)
         folder = os.path.join(self.folder, name)
         shutil.rmtree(folder, ignore_errors=True)  # of a run that failed
         os.makedirs(folder)
         dtype = ["--compute-dtype=bf16"] if self.arguments.bf16 else []
-        run([self.arguments.drover, "compile", os.path.join(model, "model.onnx"), "--task=train", f"--seq-len={SEQUENCE}",
+        run([self.arguments.drover, "compile", file if is_recorded else os.path.join(model, "config.json"), "--task=train", f"--seq-len={SEQUENCE}",
              *shared_options(layout), *options, *dtype, "-o", "train"], folder, 300)
         extra = [f"--document-separator={s.get('separator', 10)}"] if layout["mask"] == "documents" else []
         extra += [f"--ignore-label={s.get('ignore_label', 32)}"] if layout["ignore"] else []
         steps = self.arguments.steps
         run([*self.arguments.launcher.format(ranks=layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"] if options else 1).split(),
-             "./train", f"--data={model}/tokens.u16", f"--steps={steps}", f"--lr={s['lr']}", f"--warmup-steps={min(2, steps)}",
+             "./train", f"--data={s['data']}", f"--steps={steps}", f"--lr={s['lr']}", f"--warmup-steps={min(2, steps)}",
              f"--weight-decay={s['weight_decay']}", f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}",
-             f"--grad-clip={s['grad_clip']}", "--init=model", "--log=log.jsonl", "--save-gradients=g.safetensors",
-             "--save-weights=w.safetensors", "--threads=1", *extra], folder, 240)
+             f"--grad-clip={s['grad_clip']}", "--init=model" if is_recorded else "--init=random", "--log=log.jsonl", "--save-gradients=g.safetensors",
+             "--save-weights=w.safetensors", "--threads=1", *batch_options(layout), *extra], folder, 240)
         result = steps_of(folder), read_safetensors(os.path.join(folder, "g.safetensors")), read_safetensors(os.path.join(folder, "w.safetensors"))
         shutil.rmtree(folder)
         return result
 
     def baseline(self, layout):
-        key = (layout["model"], tuple(shared_options(layout)), layout["ignore"])
+        key = (layout["model"], *shared_options(layout), *batch_options(layout), layout["ignore"])
         if key not in self.baselines:
             self.baselines[key] = self.train(layout, [], f"base{len(self.baselines)}")
         return self.baselines[key]
@@ -180,7 +229,8 @@ def describe(layout):
     model = os.path.basename(layout["model"])
     return (f"{model} tp{layout['tp']} {layout['overlap']} cp{layout['cp']} pp{layout['pp']} dp{layout['dp']} V{layout['chunks']} M{microbatches(layout)}"
             f" run={layout['run']} {layout['schedule']} zero{layout['zero']}/{layout['reduce']} recompute={layout['recompute']}"
-            f" mask={layout['mask']}{' ignore' if layout['ignore'] else ''}")
+            f" mask={layout['mask']}{' ignore' if layout['ignore'] else ''}" +
+            "".join(f" {name}={layout[name]}" for name, values in MORE.items() if layout[name] != values[0]))
 
 
 def deviation_text(deviation):
@@ -200,7 +250,7 @@ def write_table(file, results):
 def write_summary(file, results):
     """A row for each value of each parameter: layouts with it, those that agree, the worst deviations among them."""
     file.write("| parameter | value | layouts | agree | worst deviations |\n| --- | --- | --- | --- | --- |\n")
-    for name in [*PARAMETERS, "ranks"]:
+    for name in [*PARAMETERS, *MORE, "ranks"]:
         def value_of(layout):
             if name == "ranks":
                 return layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"]
@@ -229,6 +279,7 @@ def main():
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--models", default=",".join(os.path.join(TOP, "test/Execute/Inputs", name) for name in ("tiny-llama", "tiny-gpt2")))
+    parser.add_argument("--more", action="store_true", help="vary the parameters of MORE too")
     parser.add_argument("--fix", default="", help="NAME=VALUE|VALUE..,..: only layouts with these values")
     parser.add_argument("--launcher", default="", help="put before the executable, {ranks} for their number")
     parser.add_argument("--shard", default="0/1", help="K/N: every N-th layout, from K")
@@ -238,12 +289,12 @@ def main():
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     arguments.drover = os.path.abspath(arguments.drover)
-    values = dict(PARAMETERS, model=[os.path.abspath(path) for path in arguments.models.split(",")])
+    values = dict(PARAMETERS, **(MORE if arguments.more else {}), model=[os.path.abspath(path) for path in arguments.models.split(",")])
     for entry in filter(None, arguments.fix.split(",")):
         name, _, value = entry.partition("=")
-        kept = [v for v in values[name] if {str(v), os.path.basename(str(v))} & set(value.split("|"))]
+        kept = [v for v in values.get(name, []) if {str(v), os.path.basename(str(v))} & set(value.split("|"))]
         if not kept:
-            parser.error(f"--fix={entry}: {name} is one of {values[name]}")
+            parser.error(f"--fix={entry}: {name} is one of {values.get(name, list(values))}")
         values[name] = kept
     if arguments.array == "random":
         rng = random.Random(arguments.seed)
@@ -251,6 +302,7 @@ def main():
         layouts = list(itertools.islice(filter(None, drawn), arguments.count or 500))
     else:
         layouts = covering_array(2 if arguments.array == "pairwise" else 3, values, arguments.seed)[:arguments.count]
+    layouts = [{**{name: of[0] for name, of in MORE.items()}, **layout} for layout in layouts]
     first, step = map(int, arguments.shard.split("/"))
     layouts = layouts[first::step]
     if arguments.list:
@@ -272,7 +324,7 @@ def main():
     print(f"{len(results) - failed} of {len(results)} layouts agree with one rank")
     if arguments.table:
         command = f"--array={arguments.array} --seed={arguments.seed} --steps={arguments.steps} --fix={arguments.fix!r}"
-        command += (f" --count={arguments.count}" if arguments.count else "") + (" --bf16" if arguments.bf16 else "")
+        command += (" --more" if arguments.more else "") + (f" --count={arguments.count}" if arguments.count else "") + (" --bf16" if arguments.bf16 else "")
         command += f" --launcher={arguments.launcher!r}" if arguments.launcher else ""
         with open(arguments.table, "w") as file:
             file.write(f"`test/Execute/layouts.py {command}`: {len(results) - failed} of {len(results)} agree with one rank.\n\n")
