@@ -183,6 +183,12 @@ static LogicalResult checkBox(OpT op, const Distribution &full, ArrayRef<int64_t
                    .str();
       return failure();
     }
+    if (fullShape[dim] <= 0 || layout.paddedSize() % fullShape[dim]) {
+      reason = ("has dimension " + Twine(dim) + " of " + Twine(fullShape[dim]) + " elements, of which " +
+                str(layout.getSegments()) + " is no multiple")
+                   .str();
+      return failure();
+    }
     int64_t ranks = layout.paddedSize() / fullShape[dim];
     std::optional<Run> run = findRun(layout.getSegments(), op.getOffsets()[dim], partShape[dim],
                                      [&](const PaddedSegment &segment) { return segment.paddedSize() / ranks; });

@@ -57,6 +57,7 @@ void SegmentsAttr::print(AsmPrinter &printer) const {
 LogicalResult SegmentsAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<PaddedSegment> segments) {
   if (segments.empty())
     return emitError() << "segments expects at least one";
+  int64_t all = 0;
   for (const PaddedSegment &segment : segments) {
     int64_t elements;
     if (segment.groups <= 0 || segment.valid <= 0 || segment.valid > segment.padded || segment.groups > segment.total ||
@@ -64,6 +65,8 @@ LogicalResult SegmentsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "segments expects 0 < valid <= padded and 0 < groups <= total, not groups "
                          << segment.groups << ", valid " << segment.valid << ", padded " << segment.padded << ", total "
                          << segment.total;
+    if (llvm::AddOverflow(all, elements, all))
+      return emitError() << "segments expects fewer than 2^63 elements";
   }
   return success();
 }
@@ -83,6 +86,8 @@ int64_t SegmentsAttr::paddedSize() const {
 }
 
 SegmentsAttr SegmentsAttr::scaledDown(int64_t unit) const {
+  if (unit <= 0)
+    return {};
   SmallVector<PaddedSegment> segments(getSegments());
   for (PaddedSegment &segment : segments) {
     if (segment.valid % unit || segment.padded % unit)
@@ -94,6 +99,9 @@ SegmentsAttr SegmentsAttr::scaledDown(int64_t unit) const {
 }
 
 SegmentsAttr SegmentsAttr::scaledUp(int64_t unit) const {
+  int64_t all;
+  if (unit <= 0 || llvm::MulOverflow(paddedSize(), unit, all))
+    return {};
   SmallVector<PaddedSegment> segments(getSegments());
   for (PaddedSegment &segment : segments) {
     segment.valid *= unit;

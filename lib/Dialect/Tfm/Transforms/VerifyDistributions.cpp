@@ -5,6 +5,8 @@
 #include "TransformUtils.h"
 #include "drover/Dialect/Tfm/IR/Partition.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -46,20 +48,94 @@ static LogicalResult verifyRule(Operation *op) {
   return success();
 }
 
-/// Axes of types are those of the grid with more than one rank.
-static LogicalResult verifyAxes(Operation *op, const Grid &grid) {
-  for (Value result : op->getResults()) {
-    Distribution distribution = Distribution::of(result);
-    for (Axis axis : kAxes)
-      if (distribution[axis] != AxisState() && grid.size(axis) < 2)
-        return op->emitOpError("has a result on ") << name(axis) << ", which is no axis of the grid";
+/// Axes of a type are those of the grid with more than one rank, and a layout is one of the dimension whose part the
+/// rank holds. `emit` begins the diagnostic: "has a result".
+static LogicalResult verifyType(Type type, const Grid &grid, function_ref<InFlightDiagnostic()> emit) {
+  Distribution distribution = Distribution::of(type);
+  for (Axis axis : kAxes)
+    if (distribution[axis] != AxisState() && (grid.size(axis) < 2 || !llvm::is_contained(grid.axes(), axis)))
+      return emit() << " on " << name(axis) << ", which is no axis of the grid";
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  for (int64_t dim = 0; tensor && dim < tensor.getRank(); ++dim) {
+    SegmentsAttr layout = distribution.layoutOf(dim);
+    if (!layout || tensor.isDynamicDim(dim))
+      continue;
+    int64_t ranks = grid.product(distribution.axesOf(dim));
+    if (tensor.getDimSize(dim) > INT64_MAX / ranks || tensor.getDimSize(dim) * ranks != layout.paddedSize())
+      return emit() << " whose dimension " << dim << " of " << tensor.getDimSize(dim) << " elements on each of "
+                    << ranks << " ranks is not " << str(layout.getSegments());
   }
+  return success();
+}
+
+static LogicalResult verifyTypes(Operation *op, const Grid &grid) {
+  for (Type type : op->getResultTypes())
+    if (failed(verifyType(type, grid, [&] { return op->emitOpError("has a result"); })))
+      return failure();
+  return success();
+}
+
+static LogicalResult verifySignature(func::FuncOp function, const Grid &grid) {
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (failed(verifyType(type, grid, [&, index = index] { return function.emitError("has argument ") << index; })))
+      return failure();
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes()))
+    if (failed(verifyType(type, grid, [&, index = index] { return function.emitError("has result ") << index; })))
+      return failure();
+  return success();
+}
+
+/// The rows that a factor counts, as the rank holds them.
+static std::optional<int64_t> localSize(Operation *op, const FactorSignature &signature, unsigned factor) {
+  auto sizeIn = [&](ValueRange values, ArrayRef<FactorSignature::Value> dims) -> std::optional<int64_t> {
+    for (auto [value, factors] : llvm::zip(values, dims))
+      for (auto [dim, entry] : llvm::enumerate(factors))
+        if (entry.factors.size() == 1 && entry.factors.front() == factor && entry.unit == 1 && !entry.broadcast)
+          return cast<RankedTensorType>(value.getType()).getDimSize(dim);
+    return std::nullopt;
+  };
+  std::optional<int64_t> size = sizeIn(op->getOperands(), signature.operands);
+  return size ? size : sizeIn(op->getResults(), signature.results);
+}
+
+/// What differs by rank must be what the rule takes it for: where its rows begin, and where they stand.
+static LogicalResult verifyRankValues(Operation *op) {
+  auto varies = [](Value value) {
+    Distribution distribution = Distribution::of(value);
+    return llvm::any_of(kAxes, [&](Axis axis) { return distribution[axis].kind == StateKind::Varying; });
+  };
+  // The rule lets nothing but an offset vary.
+  if (auto varying = llvm::find_if(op->getOperands(), varies); varying != op->getOperands().end()) {
+    FactorSignature signature;
+    cast<PartitionOpInterface>(op).getFactors(signature);
+    auto offset = (*varying).getDefiningOp<ShardOffsetOp>();
+    std::optional<int64_t> rows = localSize(op, signature, signature.offset->factor);
+    if (!offset)
+      return op->emitOpError("has an offset that is no tfm.shard_offset");
+    if (rows && static_cast<int64_t>(offset.getSize()) != *rows)
+      return op->emitOpError("has an offset in parts of ")
+             << offset.getSize() << ", expected " << *rows << ", the rows that a rank holds";
+  }
+  Value index = TypeSwitch<Operation *, Value>(op)
+                    .Case<AttentionOp, AttentionGradOp>([](auto attention) { return attention.getQueryIndex(); })
+                    .Default([](Operation *) { return Value(); });
+  if (index && !Distribution::of(index).isReplicated() && !index.getDefiningOp<GlobalIndexOp>())
+    return op->emitOpError("has sharded rows of queries, whose query_index is no tfm.global_index");
   return success();
 }
 
 static LogicalResult verifyFunction(func::FuncOp function, SymbolTable &symbols, const Grid &grid,
                                     llvm::DenseMap<int64_t, Operation *> &reductions) {
+  if (failed(verifySignature(function, grid)))
+    return failure();
+  if (function.isExternal())
+    return success();
+  if (!function.getBody().hasOneBlock())
+    return function.emitError("has ") << function.getBody().getBlocks().size()
+                                      << " blocks, expected one: no rule says what holds where they meet";
   for (Operation &op : function.front()) {
+    if (op.getNumRegions() != 0)
+      return op.emitOpError("has a region, expected none: no rule says what holds in it");
     if (auto call = dyn_cast<func::CallOp>(op)) {
       auto callee = symbols.lookup<func::FuncOp>(call.getCallee());
       if (!callee)
@@ -74,7 +150,7 @@ static LogicalResult verifyFunction(func::FuncOp function, SymbolTable &symbols,
         return failure();
       continue;
     }
-    if (failed(verifyAxes(&op, grid)) || failed(verifyRule(&op)))
+    if (failed(verifyTypes(&op, grid)) || failed(verifyRule(&op)) || failed(verifyRankValues(&op)))
       return failure();
     if (auto id = op.getAttrOfType<IntegerAttr>(TfmDialect::kReductionAttr)) {
       auto [entry, isNew] = reductions.try_emplace(id.getInt(), &op);
@@ -130,16 +206,47 @@ static LogicalResult verifyMicrobatch(func::FuncOp microbatch, const Grid &grid)
   return success();
 }
 
+/// `tfm.grid` says how many ranks each axis has; the collectives' grid says the same.
+static LogicalResult verifyGrid(ModuleOp module, Attribute attr) {
+  auto sizes = dyn_cast<DictionaryAttr>(attr);
+  auto sizeOf = [&](Axis axis) {
+    auto size = sizes.getAs<IntegerAttr>(name(axis));
+    return size ? size.getInt() : 1;
+  };
+  bool isGrid = sizes && llvm::all_of(sizes, [](NamedAttribute entry) {
+                  auto size = dyn_cast<IntegerAttr>(entry.getValue());
+                  return parseAxis(entry.getName()) && size && size.getValue().isStrictlyPositive() &&
+                         size.getValue().isSignedIntN(32);
+                });
+  if (isGrid && (sizes.contains(name(Axis::Kv)) || sizes.contains(name(Axis::Replica))))
+    isGrid = sizeOf(Axis::Kv) * sizeOf(Axis::Replica) == sizeOf(Axis::Tp);
+  if (!isGrid)
+    return module.emitError("has tfm.grid = ")
+           << attr
+           << ", expected positive numbers of ranks of tp, cp and dp, and where tp is split, of kv and replica, "
+           << "whose product it is";
+  Grid grid(sizes);
+  SmallVector<int64_t> expected;
+  for (Axis axis : grid.axes())
+    if (sizes.contains(name(axis)))
+      expected.push_back(grid.size(axis));
+  for (auto collectives : module.getOps<shard::GridOp>())
+    if (collectives.getShape() != ArrayRef(expected))
+      return collectives.emitOpError("has axes of ")
+             << collectives.getShape() << " ranks, where tfm.grid has " << ArrayRef(expected);
+  return success();
+}
+
 LogicalResult verifyDistributions(ModuleOp module) {
-  auto attr = module->getAttrOfType<DictionaryAttr>(TfmDialect::kGridAttr);
+  Attribute attr = module->getAttr(TfmDialect::kGridAttr);
   if (!attr)
     return success();
-  Grid grid(attr);
+  if (failed(verifyGrid(module, attr)))
+    return failure();
+  Grid grid(cast<DictionaryAttr>(attr));
   SymbolTable symbols(module);
   llvm::DenseMap<int64_t, Operation *> reductions;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal())
-      continue;
     if (failed(verifyFunction(function, symbols, grid, reductions)))
       return failure();
     if (function->hasAttr(TfmDialect::kMicrobatchAttr) && failed(verifyMicrobatch(function, grid)))

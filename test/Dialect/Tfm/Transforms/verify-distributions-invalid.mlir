@@ -200,10 +200,10 @@ func.func @no_rule(%x: tensor<4xf32, #tfm.dist<tp = S0>>) -> tensor<f32> {
 // -----
 
 module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
-func.func @no_axis() -> tensor<4xf32, #tfm.dist<cp = S0x2>> {
+func.func @no_axis() {
   // expected-error@+1 {{'tfm.fill' op has a result on cp, which is no axis of the grid}}
   %x = tfm.fill {value = 0.0 : f32} : tensor<4xf32, #tfm.dist<cp = S0x2>>
-  return %x : tensor<4xf32, #tfm.dist<cp = S0x2>>
+  return
 }
 }
 
@@ -298,5 +298,131 @@ module attributes {tfm.grid = {tp = 1 : i64, cp = 2 : i64, dp = 1 : i64}} {
 func.func @microbatch(%w: tensor<4xf32> {tfm.parameter = "w"}, %a: tensor<4xf32> {tfm.accumulator = "w"})
     -> (tensor<4xf32> {tfm.accumulator = "w"}) attributes {tfm.microbatch} {
   return %a : tensor<4xf32>
+}
+}
+
+// -----
+
+// Nothing says what holds where two blocks meet.
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{has 2 blocks, expected one: no rule says what holds where they meet}}
+func.func @second_block(%x: tensor<4xf32>) -> tensor<4xf32> {
+  cf.br ^bb1
+^bb1:
+  return %x : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+shard.grid @grid(shape = 2x1x1)
+func.func @collective_in_a_region(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  // expected-error@+1 {{'scf.if' op has a region, expected none: no rule says what holds in it}}
+  %r = scf.if %c -> tensor<4xf32> {
+    %z = shard.all_reduce %x on @grid grid_axes = [0] {tfm.reduction = 0 : i64} : tensor<4xf32> -> tensor<4xf32>
+    scf.yield %z : tensor<4xf32>
+  } else {
+    scf.yield %x : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+}
+
+// -----
+
+// expected-error@+1 {{has tfm.grid = 3 : i64, expected positive numbers of ranks of tp, cp and dp}}
+module attributes {tfm.grid = 3 : i64} {}
+
+// -----
+
+// expected-error@+1 {{has tfm.grid = {tp = "x"}, expected positive numbers of ranks of tp, cp and dp}}
+module attributes {tfm.grid = {tp = "x"}} {}
+
+// -----
+
+// expected-error@+1 {{has tfm.grid = {cp = -1 : i64, dp = 1 : i64, tp = 0 : i64}, expected positive numbers of ranks}}
+module attributes {tfm.grid = {tp = 0 : i64, cp = -1 : i64, dp = 1 : i64}} {}
+
+// -----
+
+// expected-error@+1 {{has tfm.grid = {pp = 2 : i64, tp = 2 : i64}, expected positive numbers of ranks of tp, cp and dp}}
+module attributes {tfm.grid = {tp = 2 : i64, pp = 2 : i64}} {}
+
+// -----
+
+// expected-error@+1 {{of kv and replica, whose product it is}}
+module attributes {tfm.grid = {tp = 4 : i64, cp = 1 : i64, dp = 1 : i64, kv = 3 : i64, replica = 2 : i64}} {}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{'shard.grid' op has axes of 4, 1, 1 ranks, where tfm.grid has 2, 1, 1}}
+shard.grid @grid(shape = 4x1x1)
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{has argument 0 on cp, which is no axis of the grid}}
+func.func @argument_on_an_axis_that_is_not_there(%x: tensor<4xf32, #tfm.dist<cp = P sum f32>>) {
+  return
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{has result 0 on dp, which is no axis of the grid}}
+func.func private @result_on_an_axis_that_is_not_there() -> tensor<4xf32, #tfm.dist<dp = S0>>
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 4 : i64, cp = 1 : i64, dp = 1 : i64, kv = 2 : i64, replica = 2 : i64}} {
+// expected-error@+1 {{has argument 0 on tp, which is no axis of the grid}}
+func.func @argument_on_an_axis_that_is_split(%x: tensor<4xf32, #tfm.dist<tp = S0>>) {
+  return
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{has argument 0 whose dimension 0 of 100 elements on each of 1 ranks is not [[4, 1, 1, 4]]}}
+func.func @layout_of_another_dimension(%x: tensor<100xf32, #tfm.dist<layout = {0 : [4, 1, 1, 4]}>>) {
+  return
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @offset_in_other_parts(%i: tensor<1x4xi64>, %t: tensor<4x4xf32, #tfm.dist<tp = S0>>) -> tensor<1x4x4xf32, #tfm.dist<tp = P sum f32>> {
+  %o = tfm.shard_offset {axes = ["tp"], size = 7 : i64} : tensor<i64, #tfm.dist<tp = V>>
+  // expected-error@+1 {{'tfm.embedding' op has an offset in parts of 7, expected 4, the rows that a rank holds}}
+  %y = tfm.embedding %i, %t offset %o : (tensor<1x4xi64>, tensor<4x4xf32, #tfm.dist<tp = S0>>, tensor<i64, #tfm.dist<tp = V>>) -> tensor<1x4x4xf32, #tfm.dist<tp = P sum f32>>
+  return %y : tensor<1x4x4xf32, #tfm.dist<tp = P sum f32>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+func.func @offset_that_anybody_may_pass(%i: tensor<1x4xi64>, %t: tensor<4x4xf32, #tfm.dist<tp = S0>>, %o: tensor<i64, #tfm.dist<tp = V>>) -> tensor<1x4x4xf32, #tfm.dist<tp = P sum f32>> {
+  // expected-error@+1 {{'tfm.embedding' op has an offset that is no tfm.shard_offset}}
+  %y = tfm.embedding %i, %t offset %o : (tensor<1x4xi64>, tensor<4x4xf32, #tfm.dist<tp = S0>>, tensor<i64, #tfm.dist<tp = V>>) -> tensor<1x4x4xf32, #tfm.dist<tp = P sum f32>>
+  return %y : tensor<1x4x4xf32, #tfm.dist<tp = P sum f32>>
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 1 : i64, cp = 2 : i64, dp = 1 : i64}} {
+func.func @queries_that_stand_nowhere(%q: tensor<1x4x8xf32, #tfm.dist<cp = S1x2>>, %k: tensor<1x8x8xf32>) -> tensor<1x4x8xf32, #tfm.dist<cp = S1x2>> {
+  %z = arith.constant dense<0> : tensor<4xi64, #tfm.dist<cp = S0x2>>
+  // expected-error@+1 {{'tfm.attention' op has sharded rows of queries, whose query_index is no tfm.global_index}}
+  %o, %l = tfm.attention %q, %k, %k query_index %z causal top_left {num_heads = 1 : i64, num_kv_heads = 1 : i64, scale = 1.0 : f64} : (tensor<1x4x8xf32, #tfm.dist<cp = S1x2>>, tensor<1x8x8xf32>, tensor<1x8x8xf32>, tensor<4xi64, #tfm.dist<cp = S0x2>>) -> (tensor<1x4x8xf32, #tfm.dist<cp = S1x2>>, tensor<1x1x4xf32, #tfm.dist<cp = S2x2>>)
+  return %o : tensor<1x4x8xf32, #tfm.dist<cp = S1x2>>
 }
 }

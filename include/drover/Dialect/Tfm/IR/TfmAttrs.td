@@ -106,7 +106,7 @@ def Tfm_SegmentsAttr : Tfm_Attr<"Segments", "segments"> {
     int64_t validSize() const;
     int64_t paddedSize() const;
     bool isPadded() const { return validSize() != paddedSize(); }
-    /// The segments in units of `unit` elements; null where it does not divide them.
+    /// The segments in units of `unit` elements; null where it does not divide them, or 64 bits do not hold them.
     SegmentsAttr scaledDown(int64_t unit) const;
     SegmentsAttr scaledUp(int64_t unit) const;
   }];

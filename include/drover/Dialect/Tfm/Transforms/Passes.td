@@ -227,7 +227,9 @@ def TfmVerifyDistributions : Pass<"tfm-verify-distributions", "mlir::ModuleOp"> 
     from its operands' (`PartitionOpInterface`), calls and returns pass equal types, every reduction
     has an id of its own, accumulators are cut as their parameters are, and nothing but the loss leaves
     `@microbatch` unreduced. A collective that is missing, doubled, on another axis or in another type
-    is an error here.
+    is an error here; so are a function of several blocks and an op with a region, a grid that is none or not the
+    one of the collectives, an axis that it lacks, a layout that is not the dimension's, an offset in other units than
+    the rows it selects, and rows of queries in two chunks whose places are not `tfm.global_index`.
   }];
 }
 
