@@ -64,7 +64,7 @@ private:
   ModelFacts facts;
   std::string modelHash;
   schedule::StepProgram step;
-  bool keepsFaults = false;
+  bool checksOnly = false;
   std::vector<std::string> faults; // of the step program
   std::string objectFile;          // where `object` wrote
 };

@@ -124,7 +124,7 @@ LogicalResult Compilation::runUpTo(StringRef last) {
 }
 
 FailureOr<CheckedProgram> Compilation::check() {
-  keepsFaults = true;
+  checksOnly = true;
   if (failed(runUpTo("lower")))
     return failure();
   return CheckedProgram{std::move(step), std::move(faults)};
@@ -364,7 +364,7 @@ LogicalResult Compilation::schedule() {
   faults = schedule::verifyStepProgram(*program, step);
   for (std::string &fault : schedule::checkStepProgram(step))
     faults.push_back(std::move(fault));
-  if (faults.empty() || keepsFaults)
+  if (faults.empty() || checksOnly)
     return success();
   InFlightDiagnostic diagnostic = error() << "the step program is wrong: " << faults.front();
   for (const std::string &fault : llvm::ArrayRef(faults).drop_front())

@@ -60,6 +60,8 @@ LogicalResult Compilation::lower() {
     names.push_back(body.name);
   }
   schedule::measureWorkspace(step);
+  if (checksOnly)
+    return success();
   llvm::ArrayRef actions(reinterpret_cast<const char *>(step.actions.data()),
                          step.actions.size() * sizeof(drover_action));
   std::string metadata = schedule::serializeMetadata(step);

@@ -86,8 +86,17 @@ private:
   bool isComplete(uint32_t bucket) const;
   template <typename Function> void forEachTrained(uint32_t bucket, Function check) const;
   void finish();
-  int64_t resolve(const Operand &operand, const Binding &binding, int64_t bytes, const std::string &where);
-  void checkOverlap(const std::vector<std::pair<int64_t, int64_t>> &ranges, size_t numReads, const std::string &where);
+  /// The beginning of a report, put together only where there is one.
+  struct Where {
+    const Verifier &verifier;
+    const drover_action &action;
+    uint32_t body;
+    std::string operator()() const {
+      return verifier.describe(action) + ", body '" + verifier.program.bodies[body].name + "'";
+    }
+  };
+  int64_t resolve(const Operand &operand, const Binding &binding, int64_t bytes, const Where &where);
+  void checkOverlap(const std::vector<std::pair<int64_t, int64_t>> &ranges, size_t numReads, const Where &where);
   std::string describe(const drover_action &action) const;
   void report(const std::string &message) {
     if (messages.size() < limit)
@@ -346,7 +355,7 @@ void Verifier::runPhase(const drover_action &action, const Binding &binding) {
     report(describe(action) + " runs on stage " + std::to_string(stageIndex));
 }
 
-int64_t Verifier::resolve(const Operand &operand, const Binding &binding, int64_t bytes, const std::string &where) {
+int64_t Verifier::resolve(const Operand &operand, const Binding &binding, int64_t bytes, const Where &where) {
   const Binding &places = operand.bucket >= 0 ? stage->buckets[operand.bucket] : binding;
   int64_t base = places[operand.space];
   int64_t scale = !isBucketSpace(operand.space) ? 1 : operand.space == Space::Parameter ? bytesOf(step.computeType) : 4;
@@ -355,7 +364,7 @@ int64_t Verifier::resolve(const Operand &operand, const Binding &binding, int64_
     // Scalars share one aligned block.
     if (base >= 0 && operand.space == Space::Scalar)
       return begin;
-    report(where + ": an operand in space " + nameOf(operand.space) + " lies at byte " + std::to_string(begin) +
+    report(where() + ": an operand in space " + nameOf(operand.space) + " lies at byte " + std::to_string(begin) +
            " of an arena of " + std::to_string(stage->arenaBytes) + ", or the action has no such slot");
     return -1;
   }
@@ -364,9 +373,9 @@ int64_t Verifier::resolve(const Operand &operand, const Binding &binding, int64_
 
 void Verifier::runCall(const StepCall &call, const drover_action &action, const Binding &binding) {
   const Call &source = program.calls[call.source];
-  std::string where = describe(action) + ", body '" + program.bodies[call.body].name + "'";
+  Where where{*this, action, call.body};
   if (source.body != call.body)
-    return report(where + ": the microbatch program calls another body here");
+    return report(where() + ": the microbatch program calls another body here");
 
   std::vector<std::pair<int64_t, int64_t>> ranges;
   std::vector<std::pair<uint32_t, size_t>> results; // value, operand
@@ -374,15 +383,16 @@ void Verifier::runCall(const StepCall &call, const drover_action &action, const 
     if (source.inPlace[r] < 0)
       results.push_back({source.results[r], source.operands.size() + results.size()});
   if (call.operands.size() != source.operands.size() + results.size())
-    return report(where + ": " + std::to_string(call.operands.size()) + " operands, expected " +
+    return report(where() + ": " + std::to_string(call.operands.size()) + " operands, expected " +
                   std::to_string(source.operands.size() + results.size()));
 
   auto rangeOf = [&](size_t operand, uint32_t value) {
     int64_t bytes = program.values[value].bytes;
     const Operand &place = call.operands[operand];
     if (!isBucketSpace(place.space) && place.offset + bytes > bytesIn(place.space, action))
-      report(where + ": operand " + std::to_string(operand) + " ends at byte " + std::to_string(place.offset + bytes) +
-             " of space " + nameOf(place.space) + ", which has " + std::to_string(bytesIn(place.space, action)));
+      report(where() + ": operand " + std::to_string(operand) + " ends at byte " +
+             std::to_string(place.offset + bytes) + " of space " + nameOf(place.space) + ", which has " +
+             std::to_string(bytesIn(place.space, action)));
     ranges.push_back({resolve(place, binding, bytes, where), bytes});
     return ranges.back().first;
   };
@@ -392,7 +402,7 @@ void Verifier::runCall(const StepCall &call, const drover_action &action, const 
     int64_t begin = rangeOf(i, root);
     bool perMicrobatch = value.kind == ValueKind::Input || value.kind == ValueKind::Result;
     if (begin >= 0 && perMicrobatch && !states[stageIndex].arena.holds(begin, value.bytes, {root, action.microbatch}))
-      report(where + ": operand " + std::to_string(i) + " in space " + nameOf(call.operands[i].space) + " at byte " +
+      report(where() + ": operand " + std::to_string(i) + " in space " + nameOf(call.operands[i].space) + " at byte " +
              std::to_string(begin) + " does not hold its value of this microbatch");
     if (value.kind == ValueKind::Parameter || value.kind == ValueKind::Accumulator) {
       const PlacedParameter &parameter = step.parameters[static_cast<size_t>(value.index)];
@@ -400,7 +410,7 @@ void Verifier::runCall(const StepCall &call, const drover_action &action, const 
       int32_t bucket = operand.bucket >= 0 ? operand.bucket : step.chunks[action.chunk].bucket;
       bool isIts = bucket == parameter.bucket && operand.offset == parameter.offset;
       if (!isIts || (operand.space == Space::Accumulator) != (value.kind == ValueKind::Accumulator))
-        report(where + ": operand " + std::to_string(i) + " in space " + nameOf(operand.space) + " is not " +
+        report(where() + ": operand " + std::to_string(i) + " in space " + nameOf(operand.space) + " is not " +
                (value.kind == ValueKind::Accumulator ? "the accumulator of '" : "'") + parameter.parameter.name + "'");
     }
   }
@@ -411,7 +421,7 @@ void Verifier::runCall(const StepCall &call, const drover_action &action, const 
       auto found = states[stageIndex].gathered.find(bucket);
       bool isGathered = found != states[stageIndex].gathered.end() && found->second == place;
       if (needsGather(step, step.buckets[bucket]) && !isGathered)
-        report(where + ": the parameters of bucket " + std::to_string(bucket) + " are not gathered there");
+        report(where() + ": the parameters of bucket " + std::to_string(bucket) + " are not gathered there");
     }
   for (auto [value, operand] : results)
     rangeOf(operand, value);
@@ -424,13 +434,13 @@ void Verifier::runCall(const StepCall &call, const drover_action &action, const 
 
 /// Results overlap nothing; accumulators and parameters are apart by the layout of buckets, which `finish` checks.
 void Verifier::checkOverlap(const std::vector<std::pair<int64_t, int64_t>> &ranges, size_t numReads,
-                            const std::string &where) {
+                            const Where &where) {
   for (size_t i = numReads; i < ranges.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
       auto [a, aBytes] = ranges[i];
       auto [b, bBytes] = ranges[j];
       if (a >= 0 && b >= 0 && a < b + bBytes && b < a + aBytes)
-        report(where + ": operands " + std::to_string(j) + " and " + std::to_string(i) + " overlap at byte " +
+        report(where() + ": operands " + std::to_string(j) + " and " + std::to_string(i) + " overlap at byte " +
                std::to_string(std::max(a, b)));
     }
 }
@@ -438,13 +448,13 @@ void Verifier::checkOverlap(const std::vector<std::pair<int64_t, int64_t>> &rang
 void Verifier::accumulate(const StepCall &call, const drover_action &action) {
   bool first = action.flags & DROVER_ACTION_FIRST;
   const Call &source = program.calls[call.source];
-  std::string where = describe(action) + ", body '" + program.bodies[call.body].name + "'";
+  Where where{*this, action, call.body};
   std::map<int32_t, int64_t> &contributions = states[stageIndex].contributions;
   for (const BucketRange &range : call.clears)
     for (size_t p = 0; first && p < step.parameters.size(); ++p)
       if (step.parameters[p].bucket == range.bucket && step.parameters[p].offset == range.offset) {
         if (contributions.count(static_cast<int32_t>(p)))
-          report(where + ": zeroes the sums of '" + step.parameters[p].parameter.name + "'");
+          report(where() + ": zeroes the sums of '" + step.parameters[p].parameter.name + "'");
         contributions[static_cast<int32_t>(p)] = 0;
       }
   bool adds = call.alwaysAccumulate || !first;
@@ -455,7 +465,7 @@ void Verifier::accumulate(const StepCall &call, const drover_action &action) {
     auto sum = contributions.find(value.index);
     bool holdsSum = sum != contributions.end();
     if (adds != holdsSum)
-      report(where + (adds ? ": adds to the accumulator of '" : ": overwrites the sums of '") +
+      report(where() + (adds ? ": adds to the accumulator of '" : ": overwrites the sums of '") +
              program.parameters[value.index].name + (adds ? "', which holds nothing yet" : "'"));
     ++contributions[value.index];
   }

@@ -111,6 +111,25 @@ TEST(ManyRanks, everyWaitMatters) {
   EXPECT_GT(waits, 400u);
 }
 
+TEST(ManyRanks, theProofIsLinearInActionsAndTheSameForAnyRanksOfAStage) {
+  MicrobatchProgram program = makeToyModel(126);
+  auto workOf = [&](int64_t microbatches, int64_t dp) {
+    StepProgram step = build(program, makeGrid(16, 8, microbatches, dp));
+    CheckWork work;
+    std::vector<std::string> faults = checkStepProgram(step, 1, &work);
+    EXPECT_TRUE(faults.empty()) << faults.front();
+    double actions = static_cast<double>(step.actions.size());
+    return std::pair(static_cast<double>(work.edges) / actions, static_cast<double>(work.ranges) / actions);
+  };
+  auto [edges, ranges] = workOf(64, 2);
+  EXPECT_LT(edges, 8);
+  EXPECT_LT(ranges, 8);
+  EXPECT_EQ(workOf(64, 128), std::pair(edges, ranges));
+  auto [edgesOfMany, rangesOfMany] = workOf(256, 2);
+  EXPECT_NEAR(edgesOfMany, edges, 0.05 * edges);
+  EXPECT_NEAR(rangesOfMany, ranges, 0.05 * ranges);
+}
+
 /// Forwards whose backward is still to come, at most, on a stage.
 int64_t peakInFlight(const StepProgram &step, const Stage &stage) {
   int64_t live = 0, peak = 0;

@@ -9,6 +9,12 @@
 
 namespace drover::schedule {
 
+/// What a proof took: it is to be linear in the actions, and the same for any number of ranks of a stage.
+struct CheckWork {
+  uint64_t edges = 0;  // of the order of events; each is followed once, over all streams
+  uint64_t ranges = 0; // of arenas, each time that one is read, written or released
+};
+
 /// Proves a step program for every kind of rank, from the program alone (docs/proof.md). For each global batch:
 /// - each send has its receive, in order, of one microbatch, chunk and size; operations of the world and of tied
 ///   buckets match over the stages in order and kind;
@@ -19,8 +25,8 @@ namespace drover::schedule {
 ///   norm once and used by one update, which comes after the clip coefficient;
 /// - every access lies inside the arena.
 /// Ranks that differ in tp, cp or dp alone run the same list and are compared once. Returns at most `limit` faults,
-/// each naming stage and action; none where the program is proven. Linear in the number of actions.
-std::vector<std::string> checkStepProgram(const StepProgram &step, size_t limit = 8);
+/// each naming stage and action; none where the program is proven. Linear in the number of actions: `work` counts.
+std::vector<std::string> checkStepProgram(const StepProgram &step, size_t limit = 8, CheckWork *work = nullptr);
 
 /// What begins each fault of a batch here and in Verify.h: "global batch 8: ". Faults of the program begin otherwise.
 std::string faultPrefix(const Batch &batch);

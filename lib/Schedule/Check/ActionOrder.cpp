@@ -20,8 +20,8 @@ std::string Faults::describe(size_t stage, uint64_t index) const {
   return text + ")";
 }
 
-ActionOrder::ActionOrder(const StepProgram &step, const Batch &batch, Faults &faults)
-    : step(step), batch(batch), faults(faults) {
+ActionOrder::ActionOrder(const StepProgram &step, const Batch &batch, Faults &faults, CheckWork &work)
+    : step(step), batch(batch), faults(faults), work(work) {
   for (const Stage &stage : batch.stages) {
     firstNode.push_back(numNodes);
     numNodes += stage.numActions;
@@ -255,6 +255,7 @@ bool ActionOrder::propagate() {
     }
     for (uint32_t e = firstEdge[event]; e < firstEdge[event + 1]; ++e) {
       const Edge &edge = sorted[e];
+      ++work.edges;
       if (!edge.isOnHost) {
         if (edge.to % 2 == 0) {
           uint32_t *target = &clocks[edge.to / 2 * width];

@@ -14,7 +14,7 @@ namespace drover::schedule {
 /// other way round; an operation of several stages completes after all of them have started.
 class ActionOrder {
 public:
-  ActionOrder(const StepProgram &step, const Batch &batch, Faults &faults);
+  ActionOrder(const StepProgram &step, const Batch &batch, Faults &faults, CheckWork &work);
 
   /// Matches messages and operations of several stages, and finds the order. False where something was reported: then
   /// there is no order to ask.
@@ -56,6 +56,7 @@ private:
   const StepProgram &step;
   const Batch &batch;
   Faults &faults;
+  CheckWork &work;
   std::vector<uint64_t> firstNode; // by stage
   uint64_t numNodes = 0;
   std::vector<std::pair<uint64_t, Edge>> edges; // from an event

@@ -104,6 +104,7 @@ void ArenaState::read(uint64_t action, int64_t begin, int64_t bytes, Content con
     return faults.report(faults.describe(stage, action), " reads ", describe(content), " at byte ", begin, ", where ",
                          describe(contentAt(begin)), " lies");
   auto range = ranges.find(begin);
+  ++work.ranges;
   requireOrder(range->second.writer, action, content, content, "read");
   int64_t &reader = range->second.readers[order.stream(stage, action)];
   reader = std::max(reader, static_cast<int64_t>(action) + 1);
@@ -114,7 +115,7 @@ void ArenaState::write(uint64_t action, int64_t begin, int64_t bytes, Content co
     return;
   auto first = split(begin), last = split(begin + bytes);
   first = ranges.lower_bound(begin);
-  for (auto range = first; range != last; ++range) {
+  for (auto range = first; range != last; ++range, ++work.ranges) {
     requireOrder(range->second.writer, action, range->second.content, content, "write");
     for (int64_t reader : range->second.readers)
       requireOrder(reader - 1, action, range->second.content, content, "write");
@@ -132,6 +133,6 @@ void ArenaState::release(int64_t begin, int64_t bytes) {
     return;
   auto first = split(begin), last = split(begin + bytes);
   first = ranges.lower_bound(begin);
-  for (auto range = first; range != last; ++range)
+  for (auto range = first; range != last; ++range, ++work.ranges)
     range->second.content = {};
 }

@@ -46,8 +46,8 @@ std::string describe(const Content &content);
 /// conflicting accesses that `order` does not order either is a race.
 class ArenaState {
 public:
-  ArenaState(size_t stage, int64_t bytes, const ActionOrder &order, Faults &faults)
-      : stage(stage), arenaBytes(bytes), order(order), faults(faults) {}
+  ArenaState(size_t stage, int64_t bytes, const ActionOrder &order, Faults &faults, CheckWork &work)
+      : stage(stage), arenaBytes(bytes), order(order), faults(faults), work(work) {}
 
   /// Lays content that was there before the step, apart from what else was.
   void place(int64_t begin, int64_t bytes, Content content);
@@ -80,6 +80,7 @@ private:
   int64_t arenaBytes;
   const ActionOrder &order;
   Faults &faults;
+  CheckWork &work;
   Ranges ranges;
 };
 

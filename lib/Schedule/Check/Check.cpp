@@ -23,7 +23,8 @@ static void checkLoss(const StepProgram &step, Faults &faults) {
     faults.report("the loss is taken from chunk ", step.lossChunk, ", expected ", expected, ", which writes it");
 }
 
-std::vector<std::string> drover::schedule::checkStepProgram(const StepProgram &step, size_t limit) {
+std::vector<std::string> drover::schedule::checkStepProgram(const StepProgram &step, size_t limit, CheckWork *work) {
+  CheckWork ignored, &sum = work ? *work : ignored;
   Faults faults(step, limit);
   ChunkFacts facts(step);
   checkLoss(step, faults);
@@ -33,11 +34,11 @@ std::vector<std::string> drover::schedule::checkStepProgram(const StepProgram &s
       faults.report(batch.stages.size(), " stages, expected ", step.grid.pp);
       continue;
     }
-    ActionOrder order(step, batch, faults);
+    ActionOrder order(step, batch, faults, sum);
     if (!order.build())
       continue;
     for (size_t stage = 0; stage < batch.stages.size() && !faults.isFull(); ++stage)
-      checkStage(step, batch, stage, facts, order, faults);
+      checkStage(step, batch, stage, facts, order, faults, sum);
   }
   return faults.take();
 }

@@ -35,9 +35,9 @@ struct BucketState {
 class StageReplay {
 public:
   StageReplay(const StepProgram &step, const Batch &batch, size_t index, const ChunkFacts &facts,
-              const ActionOrder &order, Faults &faults)
+              const ActionOrder &order, Faults &faults, CheckWork &work)
       : step(step), batch(batch), stage(batch.stages[index]), index(index), facts(facts), faults(faults),
-        arena(index, stage.arenaBytes, order, faults), buckets(step.buckets.size()) {}
+        arena(index, stage.arenaBytes, order, faults, work), buckets(step.buckets.size()) {}
 
   void run();
 
@@ -477,6 +477,6 @@ void StageReplay::finish() {
 } // namespace
 
 void drover::schedule::checkStage(const StepProgram &step, const Batch &batch, size_t stage, const ChunkFacts &facts,
-                                  const ActionOrder &order, Faults &faults) {
-  StageReplay(step, batch, stage, facts, order, faults).run();
+                                  const ActionOrder &order, Faults &faults, CheckWork &work) {
+  StageReplay(step, batch, stage, facts, order, faults, work).run();
 }

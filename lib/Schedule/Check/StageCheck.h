@@ -23,7 +23,7 @@ struct ChunkFacts {
 
 /// Replays a stage's list: accesses to the arena, contributions to gradients, norms and updates.
 void checkStage(const StepProgram &step, const Batch &batch, size_t stage, const ChunkFacts &facts,
-                const ActionOrder &order, Faults &faults);
+                const ActionOrder &order, Faults &faults, CheckWork &work);
 
 } // namespace drover::schedule
 
