@@ -109,56 +109,96 @@ template <int T> static void logits(void *const *operands, void *, const drover_
   logitsOf<T>(call, in(operands, 0), in(operands, 1), out(operands, 2));
 }
 
-/// x, table, labels, probabilities, seed, table accumulator -> dx
-template <int T> static void headGrad(void *const *operands, void *, const drover_call *call) {
+/// Calls `fn` with row, row of the rank's part of the table, and gradient of that logit.
+template <int T, typename Fn>
+static void forEachLogit(const drover_call *call, const int64_t *labels, const float *p, float seed, Fn fn) {
   int64_t first = call->coordinates[DROVER_AXIS_TP] * localRows<T>;
-  const float *x = in(operands, 0), *table = in(operands, 1), *p = in(operands, 3);
-  float *sums = out(operands, 5), *dx = out(operands, 6), seed = *in(operands, 4);
-  begin(call, sums, localRows<T> * W);
+  for (int64_t r = 0; r < R; ++r)
+    for (int64_t v = first; labels[r] >= 0 && v < std::min(V, first + localRows<T>); ++v)
+      fn(r, v - first, seed * (p[r * V + v] - float(v == labels[r])));
+}
+
+/// table, labels, probabilities, seed -> dx
+template <int T> static void headInputGrad(void *const *operands, void *, const drover_call *call) {
+  const float *table = in(operands, 0);
+  float *dx = out(operands, 4);
   std::fill_n(dx, R * W, 0.0f);
-  for (int64_t r = 0; r < R; ++r) {
-    int64_t label = ints(operands, 2)[r];
-    for (int64_t v = first; label >= 0 && v < std::min(V, first + localRows<T>); ++v) {
-      float d = seed * (p[r * V + v] - float(v == label));
-      for (int64_t w = 0; w < W; ++w) {
-        sums[(v - first) * W + w] += d * x[r * W + w];
-        dx[r * W + w] += d * table[(v - first) * W + w];
-      }
-    }
-  }
+  forEachLogit<T>(call, ints(operands, 1), in(operands, 2), *in(operands, 3), [&](int64_t r, int64_t row, float d) {
+    for (int64_t w = 0; w < W; ++w)
+      dx[r * W + w] += d * table[row * W + w];
+  });
   sumOverTp<T>(call, dx, R * W, 3);
 }
 
-/// x, M, N, scale, h, z, dy, accumulators of M, N, scale -> dx. Each tp rank adds up scale's gradient over its rows.
-template <int T> static void layerGrad(void *const *operands, void *, const drover_call *call) {
+/// x, labels, probabilities, seed, table accumulator
+template <int T> static void headWeightGrad(void *const *operands, void *, const drover_call *call) {
+  const float *x = in(operands, 0);
+  float *sums = out(operands, 4);
+  begin(call, sums, localRows<T> * W);
+  forEachLogit<T>(call, ints(operands, 1), in(operands, 2), *in(operands, 3), [&](int64_t r, int64_t row, float d) {
+    for (int64_t w = 0; w < W; ++w)
+      sums[row * W + w] += d * x[r * W + w];
+  });
+}
+
+/// x, table, labels, probabilities, seed, table accumulator -> dx
+template <int T> static void headGrad(void *const *operands, void *workspace, const drover_call *call) {
+  void *const weights[] = {operands[0], operands[2], operands[3], operands[4], operands[5]};
+  void *const inputs[] = {operands[1], operands[2], operands[3], operands[4], operands[6]};
+  headWeightGrad<T>(weights, workspace, call);
+  headInputGrad<T>(inputs, workspace, call);
+}
+
+/// M, N, scale, h, dy -> dx, gradient in front of the activation
+template <int T> static void layerInputGrad(void *const *operands, void *, const drover_call *call) {
   constexpr int64_t H = localHidden<T>;
-  const float *x = in(operands, 0), *m = in(operands, 1), *n = in(operands, 2), *scale = in(operands, 3),
-              *h = in(operands, 4), *z = in(operands, 5), *dy = in(operands, 6);
-  float *dm = out(operands, 7), *dn = out(operands, 8), *ds = out(operands, 9), *dx = out(operands, 10);
-  begin(call, dm, W * H);
-  begin(call, dn, H * W);
-  begin(call, ds, W);
+  const float *m = in(operands, 0), *n = in(operands, 1), *scale = in(operands, 2), *h = in(operands, 3),
+              *dy = in(operands, 4);
+  float *dx = out(operands, 5), *before = out(operands, 6);
   std::fill_n(dx, R * W, 0.0f);
-  for (int64_t r = 0; r < R; ++r) {
-    for (int64_t w = 0; w < W && r % T == call->coordinates[DROVER_AXIS_TP]; ++w)
-      ds[w] += dy[r * W + w] * z[r * W + w];
+  for (int64_t r = 0; r < R; ++r)
     for (int64_t j = 0; j < H; ++j) {
       float dh = 0;
-      for (int64_t w = 0; w < W; ++w) {
-        float dz = dy[r * W + w] * scale[w];
-        dn[j * W + w] += h[r * H + j] * dz;
-        dh += dz * n[j * W + w];
-      }
-      float pre = dh * (1 - h[r * H + j] * h[r * H + j]);
-      for (int64_t w = 0; w < W; ++w) {
-        dm[w * H + j] += x[r * W + w] * pre;
-        dx[r * W + w] += pre * m[w * H + j];
-      }
+      for (int64_t w = 0; w < W; ++w)
+        dh += dy[r * W + w] * scale[w] * n[j * W + w];
+      before[r * H + j] = dh * (1 - h[r * H + j] * h[r * H + j]);
+      for (int64_t w = 0; w < W; ++w)
+        dx[r * W + w] += before[r * H + j] * m[w * H + j];
     }
-  }
   sumOverTp<T>(call, dx, R * W, 4);
   for (int64_t i = 0; i < R * W; ++i)
     dx[i] += dy[i];
+}
+
+/// x, scale, h, z, dy, gradient in front of the activation, accumulators of M, N, scale. Each tp rank adds up scale's
+/// gradient over its rows.
+template <int T> static void layerWeightGrad(void *const *operands, void *, const drover_call *call) {
+  constexpr int64_t H = localHidden<T>;
+  const float *x = in(operands, 0), *scale = in(operands, 1), *h = in(operands, 2), *z = in(operands, 3),
+              *dy = in(operands, 4), *before = in(operands, 5);
+  float *dm = out(operands, 6), *dn = out(operands, 7), *ds = out(operands, 8);
+  begin(call, dm, W * H);
+  begin(call, dn, H * W);
+  begin(call, ds, W);
+  for (int64_t r = 0; r < R; ++r) {
+    for (int64_t w = 0; w < W && r % T == call->coordinates[DROVER_AXIS_TP]; ++w)
+      ds[w] += dy[r * W + w] * z[r * W + w];
+    for (int64_t j = 0; j < H; ++j)
+      for (int64_t w = 0; w < W; ++w) {
+        dn[j * W + w] += h[r * H + j] * (dy[r * W + w] * scale[w]);
+        dm[w * H + j] += x[r * W + w] * before[r * H + j];
+      }
+  }
+}
+
+/// x, M, N, scale, h, z, dy, accumulators of M, N, scale -> dx
+template <int T> static void layerGrad(void *const *operands, void *workspace, const drover_call *call) {
+  float before[R * localHidden<T>];
+  void *const inputs[] = {operands[1], operands[2], operands[3], operands[4], operands[6], operands[10], before};
+  layerInputGrad<T>(inputs, workspace, call);
+  void *const weights[] = {operands[0], operands[3], operands[4], operands[5], operands[6],
+                           before,      operands[7], operands[8], operands[9]};
+  layerWeightGrad<T>(weights, workspace, call);
 }
 
 /// ids, dx, table accumulator
@@ -173,9 +213,18 @@ template <int T> static void embedGrad(void *const *operands, void *, const drov
   }
 }
 
-template <int T> static std::vector<drover_body_fn> bodiesFor(bool train) {
-  return {embed<T>,  layer<T>,   train ? head<T> : logits<T>, headGrad<T>, layerGrad<T>, embedGrad<T>,
-          adamwBody, squaresBody};
+/// `split`: the weight gradients are bodies of their own.
+template <int T> static std::vector<drover_body_fn> bodiesFor(bool train, bool split) {
+  return {embed<T>,
+          layer<T>,
+          train ? head<T> : logits<T>,
+          split ? headInputGrad<T> : headGrad<T>,
+          split ? layerInputGrad<T> : layerGrad<T>,
+          embedGrad<T>,
+          adamwBody,
+          squaresBody,
+          headWeightGrad<T>,
+          layerWeightGrad<T>};
 }
 
 //===----------------------------------------------------------------------===//
@@ -185,7 +234,8 @@ template <int T> static std::vector<drover_body_fn> bodiesFor(bool train) {
 namespace {
 class ModelBuilder {
 public:
-  explicit ModelBuilder(const GridOptions &options) : options(options), tp(options.plan.tp) {}
+  explicit ModelBuilder(const GridOptions &options)
+      : options(options), tp(options.plan.tp), split(options.plan.schedule() == ScheduleKind::ZeroBubbleH1) {}
 
   MicrobatchProgram build();
 
@@ -197,9 +247,13 @@ private:
   void call(uint32_t body, int32_t layer, bool backward, std::vector<uint32_t> operands, std::vector<uint32_t> results,
             std::vector<uint32_t *> accumulators = {});
   uint32_t accumulator(uint32_t of);
+  void backward();
 
   const GridOptions &options;
   int64_t tp;
+  bool split; // weight gradients apart
+  uint32_t ids, labels, table, x, probabilities, seed;
+  std::vector<uint32_t> in, out, scale, inputs, h, z; // by layer
   MicrobatchProgram program;
 };
 } // namespace
@@ -247,6 +301,36 @@ uint32_t ModelBuilder::accumulator(uint32_t of) {
   return value(ValueKind::Accumulator, program.values[of].index, program.values[of].bytes / 4);
 }
 
+/// From the head's input `x` down to the embedding.
+void ModelBuilder::backward() {
+  auto weights = [&](uint32_t body, int32_t layer, std::vector<uint32_t> operands,
+                     std::vector<uint32_t *> accumulators) {
+    call(body, layer, true, std::move(operands), {}, std::move(accumulators));
+    program.calls.back().weightGradient = split;
+  };
+  uint32_t tableSum = accumulator(table), gradient = activation();
+  if (split) {
+    call(3, -1, true, {table, labels, probabilities, seed}, {gradient});
+    weights(8, -1, {x, labels, probabilities, seed}, {&tableSum});
+  } else {
+    call(3, -1, true, {x, table, labels, probabilities, seed}, {gradient}, {&tableSum});
+  }
+  for (int32_t i = options.layers - 1; i >= 0; --i) {
+    uint32_t next = activation(), inSum = accumulator(in[i]), outSum = accumulator(out[i]),
+             scaleSum = accumulator(scale[i]);
+    if (split) {
+      uint32_t before = value(ValueKind::Result, -1, R * gridHidden / tp);
+      call(4, i, true, {in[i], out[i], scale[i], h[i], gradient}, {next, before});
+      weights(9, i, {inputs[i], scale[i], h[i], z[i], gradient, before}, {&inSum, &outSum, &scaleSum});
+    } else {
+      call(4, i, true, {inputs[i], in[i], out[i], scale[i], h[i], z[i], gradient}, {next},
+           {&inSum, &outSum, &scaleSum});
+    }
+    gradient = next;
+  }
+  weights(5, -1, {ids, gradient}, {&tableSum});
+}
+
 MicrobatchProgram ModelBuilder::build() {
   int64_t cp = options.plan.cp, rows = (V + tp - 1) / tp, hidden = gridHidden / tp;
   std::vector<int64_t> shape = {R / (gridLength / cp), gridLength / cp};
@@ -264,14 +348,19 @@ MicrobatchProgram ModelBuilder::build() {
   program.bodies = {{"embed", 0, 10, 0, sums},       {"layer", 1000, 10, 0, sums},      {"head", 500, 10, 0, logitSums},
                     {"head_grad", 1000, 5, 0, sums}, {"layer_grad", 2000, 10, 0, sums}, {"embed_grad", 0, 10, 0, {}},
                     {"adamw_update", 0, 0, 0, {}},   {"sum_of_squares", 0, 0, 0, {}}};
+  if (split) {
+    program.bodies[3].name = "head_input_grad";
+    program.bodies[4].name = "layer_input_grad";
+  }
+  program.bodies.push_back({"head_weight_grad", 500, 10, 0, {}});
+  program.bodies.push_back({"layer_weight_grad", 1000, 10, 0, {}});
   program.inputs = {{"input_ids", DType::I64, shape, "tokens", "tokens", cutDim}};
   if (options.train)
     program.inputs.push_back({"labels", DType::I64, shape, "labels", "labels", cutDim});
-  uint32_t ids = value(ValueKind::Input, 0, R, DType::I64);
-  uint32_t labels = options.train ? value(ValueKind::Input, 1, R, DType::I64) : 0;
-  uint32_t table = parameter("table", {V, W}, {rows, W}, {{0, GridAxis::Tp, {{V, 1, 1, rows * tp}}}}, GridAxis::None,
-                             GridAxis::None);
-  std::vector<uint32_t> in, out, scale;
+  ids = value(ValueKind::Input, 0, R, DType::I64);
+  labels = options.train ? value(ValueKind::Input, 1, R, DType::I64) : 0;
+  table = parameter("table", {V, W}, {rows, W}, {{0, GridAxis::Tp, {{V, 1, 1, rows * tp}}}}, GridAxis::None,
+                    GridAxis::None);
   for (int32_t i = 0; i < options.layers; ++i) {
     std::string prefix = "layer." + std::to_string(i) + ".";
     in.push_back(parameter(prefix + "in", {W, gridHidden}, {W, hidden}, {{1, GridAxis::Tp, {}}}, GridAxis::None,
@@ -280,9 +369,8 @@ MicrobatchProgram ModelBuilder::build() {
                             GridAxis::None));
     scale.push_back(parameter(prefix + "scale", {W}, {W}, {}, GridAxis::Tp, GridAxis::Tp));
   }
-  uint32_t x = activation();
+  x = activation();
   call(0, -1, false, {ids, table}, {x});
-  std::vector<uint32_t> inputs, h, z;
   for (int32_t i = 0; i < options.layers; ++i) {
     uint32_t y = activation();
     inputs.push_back(x);
@@ -291,7 +379,7 @@ MicrobatchProgram ModelBuilder::build() {
     call(1, i, false, {x, in[i], out[i], scale[i]}, {y, h[i], z[i]});
     x = y;
   }
-  uint32_t probabilities = value(ValueKind::Result, -1, R * V);
+  probabilities = value(ValueKind::Result, -1, R * V);
   if (!options.train) {
     call(2, -1, false, {x, table}, {probabilities});
     Output output{"logits", probabilities, {shape[0], shape[1], V}, {}};
@@ -300,18 +388,11 @@ MicrobatchProgram ModelBuilder::build() {
     program.outputs = {output};
     return std::move(program);
   }
-  uint32_t loss = value(ValueKind::Result, -1, 1, DType::F64), seed = value(ValueKind::Seed, -1, 1);
+  uint32_t loss = value(ValueKind::Result, -1, 1, DType::F64);
+  seed = value(ValueKind::Seed, -1, 1);
   program.loss = loss;
   call(2, -1, false, {x, table, labels}, {probabilities, loss});
-  uint32_t tableSum = accumulator(table), gradient = activation();
-  call(3, -1, true, {x, table, labels, probabilities, seed}, {gradient}, {&tableSum});
-  for (int32_t i = options.layers - 1; i >= 0; --i) {
-    uint32_t next = activation(), inSum = accumulator(in[i]), outSum = accumulator(out[i]),
-             scaleSum = accumulator(scale[i]);
-    call(4, i, true, {inputs[i], in[i], out[i], scale[i], h[i], z[i], gradient}, {next}, {&inSum, &outSum, &scaleSum});
-    gradient = next;
-  }
-  call(5, -1, true, {ids, gradient}, {}, {&tableSum});
+  backward();
   program.updateBody = 6;
   program.normBody = 7;
   return std::move(program);
@@ -331,7 +412,8 @@ GridProgram::GridProgram(GridOptions options) {
   step = std::move(*built);
   if (plan.tp > 2)
     throw std::invalid_argument("bodies for tp 1 and 2");
-  bodies = plan.tp == 1 ? bodiesFor<1>(options.train) : bodiesFor<2>(options.train);
+  bool split = plan.schedule() == ScheduleKind::ZeroBubbleH1;
+  bodies = plan.tp == 1 ? bodiesFor<1>(options.train, split) : bodiesFor<2>(options.train, split);
   finish();
 }
 

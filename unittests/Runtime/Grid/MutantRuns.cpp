@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "MutantRuns.h"
 #include "drover/Schedule/Check.h"
+#include "drover/Schedule/Verify.h"
 #include "drover/rt/safetensors.h"
 #include <algorithm>
 #include <cmath>
@@ -16,6 +17,7 @@ using schedule::test::Mutant;
 void MutantCounts::add(const MutantCounts &other) {
   mutants += other.mutants;
   reported += other.reported;
+  verified += other.verified;
   refused += other.refused;
   equal += other.equal;
   ended += other.ended;
@@ -23,7 +25,7 @@ void MutantCounts::add(const MutantCounts &other) {
   faults.insert(faults.end(), other.faults.begin(), other.faults.end());
 }
 
-MutantRuns::MutantRuns(const GridOptions &layout) : options(gridRunOptions(folder)), toy(layout) {
+MutantRuns::MutantRuns(const GridOptions &layout) : options(gridRunOptions(folder)), toy(layout), changed(layout) {
   options.steps = 2;
   expected = run(Program(toy.program()));
   options.deadlines = {20, 0.4, 0.4};
@@ -85,33 +87,28 @@ static std::unique_ptr<Program> load(const GridProgram &mutant) {
   }
 }
 
-MutantTable MutantRuns::forEach(int64_t stride, const std::function<bool(const Mutant &)> &isReported,
-                                const std::function<void(const Mutant &, Program &, MutantCounts &)> &visit) {
-  MutantTable table;
-  GridProgram changed = toy;
-  int64_t number = 0;
-  schedule::test::forEachMutant(toy.step, [&](Mutant &&mutant) {
-    if (number++ % stride)
-      return;
-    MutantCounts &counts = table[{mutant.mutation, mutant.target}];
-    ++counts.mutants;
-    if (isReported(mutant)) {
-      ++counts.reported;
-      return;
-    }
-    changed.step = mutant.step;
-    changed.finish();
-    if (std::unique_ptr<Program> program = load(changed))
-      visit(mutant, *program, counts);
-    else
-      ++counts.refused;
-  });
-  return table;
+void MutantRuns::take(const Mutant &mutant, MutantTable &table,
+                      const std::function<bool(const Mutant &, MutantCounts &)> &isReported,
+                      const std::function<void(const Mutant &, Program &, MutantCounts &)> &visit) {
+  MutantCounts &counts = table[{mutant.mutation, mutant.target}];
+  ++counts.mutants;
+  if (isReported(mutant, counts))
+    return;
+  changed.step = mutant.step;
+  changed.finish();
+  if (std::unique_ptr<Program> program = load(changed))
+    visit(mutant, *program, counts);
+  else
+    ++counts.refused;
 }
 
 MutantTable MutantRuns::everywhere(int64_t stride) {
-  auto isReported = [](const Mutant &mutant) { return !schedule::checkStepProgram(mutant.step, 1).empty(); };
-  return forEach(stride, isReported, [&](const Mutant &mutant, Program &program, MutantCounts &counts) {
+  auto isReported = [&](const Mutant &mutant, MutantCounts &counts) {
+    if (!schedule::checkStepProgram(mutant.step, 1).empty())
+      return ++counts.reported > 0;
+    return !schedule::verifyStepProgram(toy.microbatch, mutant.step, 1).empty() && ++counts.verified > 0;
+  };
+  auto visit = [&](const Mutant &mutant, Program &program, MutantCounts &counts) {
     bool isAlike = true;
     for (const char *timing : {"early", "late"}) {
       ::setenv("DROVER_RT_TIMING", timing, 1);
@@ -129,13 +126,22 @@ MutantTable MutantRuns::everywhere(int64_t stride) {
     }
     ::unsetenv("DROVER_RT_TIMING");
     counts.equal += isAlike;
-  });
+  };
+  MutantTable table;
+  int64_t number = 0;
+  auto takeEach = [&](Mutant &&mutant) {
+    if (number++ % stride == 0)
+      take(mutant, table, isReported, visit);
+  };
+  schedule::test::forEachMutant(toy.step, takeEach);
+  schedule::test::forEachDataMutant(toy.step, takeEach);
+  return table;
 }
 
 MutantTable MutantRuns::onOneRank(int64_t stride) {
   Program program(toy.program());
-  auto isReported = [](const Mutant &) { return false; }; // before it runs
-  return forEach(stride, isReported, [&](const Mutant &mutant, Program &other, MutantCounts &counts) {
+  auto isReported = [](const Mutant &, MutantCounts &) { return false; }; // before it runs
+  auto visit = [&](const Mutant &mutant, Program &other, MutantCounts &counts) {
     int64_t rank = lastRankOf(program, mutant.place.stage);
     Outcome outcome = run(program, &other, rank);
     bool isTold = outcome.error.find("expected one executable on all ranks") != std::string::npos;
@@ -151,7 +157,14 @@ MutantTable MutantRuns::onOneRank(int64_t stride) {
       counts.faults.push_back(
           concat(describe(mutant), " on rank ", rank, ": an error without a name: ", outcome.error));
     ++(!outcome.error.empty() ? counts.ended : isEqual(outcome, expected) ? counts.equal : counts.differ);
+  };
+  MutantTable table;
+  int64_t number = 0;
+  schedule::test::forEachMutant(toy.step, [&](Mutant &&mutant) {
+    if (number++ % stride == 0)
+      take(mutant, table, isReported, visit);
   });
+  return table;
 }
 
 } // namespace drover::rt::test

@@ -5,7 +5,7 @@
 #ifndef DROVER_UNITTESTS_RUNTIME_GRID_MUTANTRUNS_H
 #define DROVER_UNITTESTS_RUNTIME_GRID_MUTANTRUNS_H
 
-#include "../../Schedule/Mutations.h"
+#include "../../Schedule/DataMutations.h"
 #include "GridRunOptions.h"
 #include <functional>
 #include <map>
@@ -16,6 +16,7 @@ namespace drover::rt::test {
 struct MutantCounts {
   int64_t mutants = 0;
   int64_t reported = 0; // by check, or on one rank by the comparison of hashes
+  int64_t verified = 0; // not by check, but by compile, which has the microbatch program
   int64_t refused = 0;  // by the loader
   int64_t equal = 0;    // executed: same losses, weights and peak
   int64_t ended = 0;    // executed with the checks off: an error that names an operation
@@ -33,10 +34,11 @@ class MutantRuns {
 public:
   explicit MutantRuns(const GridOptions &layout);
 
-  /// Every `stride`-th mutant on all ranks: reported by check, refused at load, or equal under early and late timing.
+  /// Every `stride`-th mutant, of actions and of data, on all ranks: reported by check or compile, refused at load, or
+  /// equal under early and late timing.
   MutantTable everywhere(int64_t stride);
-  /// Every `stride`-th mutant on the last rank of its stage alone: reported when ranks compare their programs; then
-  /// run without that comparison.
+  /// Every `stride`-th mutant of actions on the last rank of its stage alone: reported when ranks compare their
+  /// programs; then run without that comparison.
   MutantTable onOneRank(int64_t stride);
 
 private:
@@ -50,15 +52,16 @@ private:
   /// Another order of sums, of a norm's for example, changes last bits.
   static bool isEqual(const Outcome &a, const Outcome &b);
 
-  /// Every `stride`-th mutant: counted as reported where `isReported` says so, else as refused, or loaded and visited.
-  MutantTable forEach(int64_t stride, const std::function<bool(const schedule::test::Mutant &)> &isReported,
-                      const std::function<void(const schedule::test::Mutant &, Program &, MutantCounts &)> &visit);
+  /// A mutant: counted as `isReported` says, else as refused, or loaded and visited.
+  void take(const schedule::test::Mutant &mutant, MutantTable &table,
+            const std::function<bool(const schedule::test::Mutant &, MutantCounts &)> &isReported,
+            const std::function<void(const schedule::test::Mutant &, Program &, MutantCounts &)> &visit);
   Outcome run(const Program &program, const Program *mutant = nullptr, int64_t mutantRank = -1);
   int64_t lastRankOf(const Program &program, size_t stage) const;
 
   TemporaryFolder folder;
   TrainOptions options;
-  GridProgram toy;
+  GridProgram toy, changed;
   Outcome expected;
 };
 

@@ -16,8 +16,8 @@ static int printTable(const MutantTable &table, bool isOnOneRank) {
   std::printf(isOnOneRank
                   ? "| mutation | of | mutants | refused at load | reported at start | without that: error that names "
                     "the operation | other values | equal |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n"
-                  : "| mutation | of | mutants | reported by check | refused at load | executed and equal |\n"
-                    "| --- | --- | --- | --- | --- | --- |\n");
+                  : "| mutation | of | mutants | reported by check | by compile alone | refused at load | executed and "
+                    "equal |\n| --- | --- | --- | --- | --- | --- | --- |\n");
   MutantCounts total;
   auto print = [&](const char *mutation, const char *target, const MutantCounts &counts) {
     auto number = [](int64_t value) { return static_cast<long long>(value); };
@@ -26,8 +26,8 @@ static int printTable(const MutantTable &table, bool isOnOneRank) {
                   number(counts.refused), number(counts.reported), number(counts.ended), number(counts.differ),
                   number(counts.equal));
     else
-      std::printf("| %s | %s | %lld | %lld | %lld | %lld |\n", mutation, target, number(counts.mutants),
-                  number(counts.reported), number(counts.refused), number(counts.equal));
+      std::printf("| %s | %s | %lld | %lld | %lld | %lld | %lld |\n", mutation, target, number(counts.mutants),
+                  number(counts.reported), number(counts.verified), number(counts.refused), number(counts.equal));
   };
   for (const auto &[key, counts] : table) {
     print(key.first.c_str(), key.second.c_str(), counts);
