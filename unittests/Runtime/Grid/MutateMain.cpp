@@ -46,8 +46,9 @@ int main(int argc, char **argv) {
   MutantTable all, one;
   for (const GridOptions &layout : mutantLayouts()) {
     MutantRuns runs(layout);
+    // One row for what lies on anything else.
     for (auto &[key, counts] : runs.everywhere(everywhere))
-      all[key].add(counts);
+      all[{key.first, key.second.substr(0, key.second.find(" on "))}].add(counts);
     for (auto &[key, counts] : runs.onOneRank(onOne))
       one[key].add(counts);
   }
