@@ -51,22 +51,28 @@ NcclWorld::~NcclWorld() {
 
 TimePoint NcclWorld::startDeadline() const { return after(deadline().first); }
 
+std::string NcclWorld::await(const std::string &key) {
+  std::optional<std::string> value = rendezvous->get(key, startDeadline(), [&] { return hasEnded(); });
+  checkAlive();
+  if (!value)
+    fail("rendezvous: ", key, " has not come within ", deadline().first, " s (deadline of ", deadline().second, ")");
+  return *value;
+}
+
+std::string NcclWorld::agree(const std::string &key, const std::string &own) {
+  rendezvous->set("agreed/" + key, own);
+  return await("agreed/" + key);
+}
+
 /// Rank 0 makes one text of all names, so that each rank asks for one key.
 std::vector<std::string> NcclWorld::hosts() {
-  auto get = [&](const std::string &key) {
-    std::optional<std::string> value = rendezvous->get(key, startDeadline(), [&] { return hasEnded(); });
-    checkAlive();
-    if (!value)
-      fail("rendezvous: ", key, " has not come within ", deadline().first, " s (deadline of ", deadline().second, ")");
-    return *value;
-  };
   if (rank() == 0) {
     std::string all;
     for (int other = 0; other < size(); ++other)
-      all += get(concat("host/", other)) + "\n";
+      all += await(concat("host/", other)) + "\n";
     rendezvous->set("hosts", all);
   }
-  std::istringstream text(get("hosts"));
+  std::istringstream text(await("hosts"));
   std::vector<std::string> names(static_cast<size_t>(size()));
   for (std::string &name : names)
     std::getline(text, name);

@@ -111,6 +111,7 @@ public:
   void abort(const std::string &reason) noexcept override;
   void issueAfter(Stream *stream) override { before = stream; }
   std::vector<std::string> hosts() override;
+  std::string agree(const std::string &key, const std::string &own) override;
 
   /// Throws Error where the world has ended.
   void checkAlive();
@@ -136,6 +137,8 @@ protected:
   std::unique_ptr<Communicator> makeCommunicator(int id, std::string name, std::vector<int> members) override;
 
 private:
+  /// Waits for a key until the deadline.
+  std::string await(const std::string &key);
   void onNote(const std::string &key, const std::string &value);
   void end(int byRank, const std::string &reason);
   void watch();

@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "device/DeviceMatmul.h"
 #include "drover/rt/body_device.h"
 #include "drover/rt/error.h"
 #include "drover/rt/fatal.h"
@@ -29,6 +30,20 @@ void drover_device::launch(const drover_gpu_kernel &description, int64_t blocks,
       arguments[description.num_arguments + 1] = &errors;
     }
     device.launch(*kernel, blocks, arguments, stream);
+  });
+}
+
+drover_device::~drover_device() = default;
+
+void drover_device::openMatmul(MatmulAlgorithms &algorithms, const std::string &library) {
+  products = std::make_unique<DeviceMatmul>(device, stream, algorithms, library);
+}
+
+void drover_device::matmul(const drover_matmul &description, const void *a, const void *b, void *c, bool add) {
+  guarded([&] {
+    if (!products)
+      fail(device.describe(), ": a body has a matrix product, but cuBLASLt was not opened");
+    products->run(description, a, b, c, add);
   });
 }
 

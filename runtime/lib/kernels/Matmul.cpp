@@ -9,6 +9,7 @@
 // bitwise the same for any number of threads.
 //===----------------------------------------------------------------------===//
 #include "drover/rt/abi.h"
+#include "drover/rt/body_device.h"
 #include "kernels/Loops.h"
 #include "kernels/Scratch.h"
 #include "kernels/tiles/Tiles.h"
@@ -198,5 +199,7 @@ extern "C" void drover_rt_matmul(const drover_call *call, const drover_matmul *d
                                  void *c) {
   checkFloatType("matmul", desc->dtype_ab);
   checkFloatType("matmul", desc->dtype_c);
+  if (call && call->device)
+    return call->device->matmul(*desc, a, b, c, addsTo(call, desc->store));
   Matmul(call, *desc, a, b, c).run();
 }

@@ -73,9 +73,9 @@ Checksums runSuite(int size, bool onDevice) {
 TEST_F(Nccl, SameBitsAsThreads) {
   Checksums threads(4);
   runThreads(4, Timing::Normal, [&](World &world) { threads[size_t(world.rank())] = runConformance(world); });
-  for (uint64_t seed : {0, 1, 3}) {
+  for (uint64_t seed : {0, 3}) {
     drover_standin_set_seed(seed);
-    EXPECT_TRUE(runSuite(4, seed != 1) == threads) << "seed " << seed;
+    EXPECT_TRUE(runSuite(4, seed != 0) == threads) << "seed " << seed;
     EXPECT_EQ(log.first(), "") << "seed " << seed;
   }
 }
@@ -177,13 +177,17 @@ TEST_F(Nccl, TheWatchdogEndsWhatTheHostDoesNotWaitFor) {
   EXPECT_EQ(errors[1], "rank 0 has ended: " + reason);
 }
 
-TEST_F(Nccl, HostNamesComeFromAllRanks) {
-  runDevices(3, [](World &world, Device &) {
+TEST_F(Nccl, HostNamesComeFromAllRanksAndOneSaysWhatIsAgreed) {
+  std::vector<std::string> agreed(3);
+  runDevices(3, [&](World &world, Device &) {
+    agreed[size_t(world.rank())] = world.agree("algorithm", concat("of rank ", world.rank()));
     std::vector<std::string> hosts = world.hosts();
     ASSERT_EQ(hosts.size(), 3u);
     EXPECT_FALSE(hosts[0].empty());
     EXPECT_EQ(hosts[0], hosts[2]);
   });
+  EXPECT_EQ(agreed[0].substr(0, 8), "of rank ");
+  EXPECT_EQ(agreed, std::vector<std::string>(3, agreed[0]));
 }
 
 TEST_F(Nccl, WhatIsMissingIsNamed) {

@@ -6,7 +6,12 @@
 #define DROVER_RT_BODY_DEVICE_H
 
 #include "drover/rt/device.h"
+#include "drover/rt/matmul_algorithms.h"
 #include <unordered_map>
+
+namespace drover::rt {
+class DeviceMatmul;
+}
 
 /// drover_call.device: where a body's kernels go. Nothing can be thrown through a body: after a failure its launches do
 /// nothing, and the caller of the body asks check(). One thread.
@@ -14,6 +19,12 @@ struct drover_device final {
 public:
   /// Bodies issue on `stream`.
   drover_device(drover::rt::Device &device, drover::rt::Stream &stream);
+  ~drover_device();
+
+  /// Opens cuBLASLt (`library`, else DROVER_RT_CUBLASLT, else its usual names), which bodies with products need. Throws
+  /// Error where there is none.
+  void openMatmul(drover::rt::MatmulAlgorithms &algorithms, const std::string &library = "");
+  void matmul(const drover_matmul &description, const void *a, const void *b, void *c, bool add);
 
   void launch(const drover_gpu_kernel &description, int64_t blocks, void **arguments);
   /// Calls `issue`, unless something failed before, and keeps what it throws.
@@ -40,6 +51,7 @@ public:
 private:
   std::unordered_map<const drover_gpu_kernel *, drover::rt::Kernel *> kernels;
   drover::rt::DeviceMemory words, fetched; // two of 8 bytes: the kernel's drover_gpu_kernel, the index
+  std::unique_ptr<drover::rt::DeviceMatmul> products;
   std::string failure;
 };
 

@@ -184,6 +184,10 @@ public:
   /// The machine of each rank, by rank. Collective. Empty where the backend has one machine.
   virtual std::vector<std::string> hosts() { return {}; }
 
+  /// What the first rank that asks for the key wants it to be. Backends of the host, where nothing is to be agreed on,
+  /// say `own`.
+  virtual std::string agree(const std::string &key, const std::string &own) { return own; }
+
   /// This rank has failed. The waits of all ranks fail from now on, those of other ranks with an Error that names this
   /// rank and the reason. When it returns, this rank's buffers are free. The first reason counts. Any thread.
   virtual void abort(const std::string &reason) noexcept = 0;
