@@ -221,21 +221,37 @@ def describe(errors):
     return f"{100 * np.median(errors):.1f} / {100 * np.quantile(errors, 0.9):.1f} %"
 
 
-def ranking(rows, predictions):
-    """Pairs of one sweep (model, GPU, GPUs, batch, sequence, source) whose times differ by more than 3 %, and how many are in order."""
+# A sweep: one model on one cluster, one job. What is left to choose are the layout's options, recompute among them.
+SWEEP = ("source", "model", "gpu_type", "gpus", "global_batch_seqs", "seq_len", "precision", "layers")
+
+
+def sweeps_of(rows, predictions):
+    """Predictions of the rows of a table, sweep by sweep."""
     sweeps = collections.defaultdict(list)
     for row in rows:
         if row["id"] in predictions:
-            key = tuple(row[name] for name in ("source", "model", "gpu_type", "gpus", "global_batch_seqs", "seq_len", "precision", "layers", "recompute"))
-            sweeps[key].append(predictions[row["id"]])
+            sweeps[tuple(row[name] for name in SWEEP)].append(predictions[row["id"]])
+    return list(sweeps.values())
+
+
+def ranking(sweeps):
+    """How many pairs of a sweep whose times differ by more than 3 % are in the right order, and how many there are."""
     pairs = right = 0
-    for sweep in sweeps.values():
+    for sweep in sweeps:
         for i, a in enumerate(sweep):
             for b in sweep[:i]:
                 if abs(np.log(a["published_s"] / b["published_s"])) > np.log(1.03):
                     pairs += 1
                     right += (a["published_s"] > b["published_s"]) == (a["predicted_s"] > b["predicted_s"])
     return right, pairs
+
+
+def places_of_best(sweeps):
+    """Of each sweep of two or more: the published best, and its place among the predicted."""
+    for sweep in sweeps:
+        if len(sweep) > 1:
+            best = min(sweep, key=lambda row: row["published_s"])
+            yield best["id"], 1 + sum(row["predicted_s"] < best["predicted_s"] for row in sweep), len(sweep)
 
 
 def table(head, rows):
@@ -288,9 +304,12 @@ def main():
     section("source", lambda row: row["source"])
     section("GPU kind", lambda row: row["gpu_kind"])
     fp8 = [row["error"] for row in predictions.values() if row["precision"] == "fp8"]
-    right, pairs = ranking(fitter.rows, predictions)
+    sweeps = sweeps_of(fitter.rows, predictions)
+    right, pairs = ranking(sweeps)
+    places = [place for _, place, _ in places_of_best(sweeps)]
     tables.append(f"fp8, an extra: {describe(fp8)} over {len(fp8)} rows. Ranking: {right} of {pairs} pairs of one sweep that differ by more than 3 % "
-                  f"are in the right order ({100 * right / max(pairs, 1):.0f} %).")
+                  f"are in the right order ({100 * right / max(pairs, 1):.1f} %); of {len(places)} sweeps the best published layout is the first "
+                  f"predicted in {places.count(1)}, place {max(places)} at worst.")
     names = sorted({name for constants in fitted.values() for name in constants})
     tables.append(table(["constant"] + list(FAMILIES), [[name] + [f"{fitted[family][name]:.3g}" + ("" if name in FAMILIES[family]["constants"] else " (of H100)")
                                                                  if name in fitted[family] else "-" for family in FAMILIES] for name in names]))

@@ -3,8 +3,9 @@ usage: update_pages.py [--check] DROVER PAGE..
 
 A block begins with ```console and holds `$ drover ..` lines, each followed by what it printed; a command may go on over
 lines that end in a backslash. They run in the project's folder. A line `...` that ends a block's output, and spaces before
-it, stand for what follows and is left out. --check changes nothing: it fails where a command does, or prints other headings
-(lines without a figure) than the page has."""
+it, stand for what follows and is left out. --check changes nothing: it fails where a command does, or prints something else
+than the page shows, figures included; only what a clock says (TIMES) may differ."""
+import difflib
 import os
 import re
 import subprocess
@@ -13,6 +14,8 @@ import sys
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Lines that a cut block shows of an output.
 CUT = "...\n"
+# What a command prints of its own time.
+TIMES = r"(layouts searched in) [\d.]+ m?s"
 
 
 def run(drover, command):
@@ -35,8 +38,8 @@ def update_block(drover, block):
     return result
 
 
-def headings(text):
-    return {line for line in text.split("\n") if line and not re.search(r"\d", line) and not line.startswith(" ")}
+def without_times(text):
+    return re.sub(TIMES, r"\1 a while", text)
 
 
 def main():
@@ -51,8 +54,9 @@ def main():
         if not check:
             with open(page, "w") as file:
                 file.write(new)
-        elif headings(new) != headings(old):
-            sys.exit(f"{page}: lines differ:\n" + "\n".join(sorted(headings(new) ^ headings(old))))
+        elif without_times(new) != without_times(old):
+            lines = difflib.unified_diff(without_times(old).split("\n"), without_times(new).split("\n"), page, "what the commands print", n=0, lineterm="")
+            sys.exit("\n".join(lines))
     print(f"{len(pages)} pages {'hold' if check else 'updated'}")
 
 

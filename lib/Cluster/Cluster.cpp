@@ -28,6 +28,18 @@ const AttentionRates *Device::findAttention(const std::string &kernel) const {
   return found == attention.end() ? nullptr : &*found;
 }
 
+int64_t Device::threadsOf(int64_t ranks) const {
+  return std::max<int64_t>(1, sharedCores / std::max<int64_t>(1, ranks));
+}
+
+double Device::speedOf(int64_t threads) const {
+  if (threads <= 1)
+    return 1;
+  // What is lost grows with every further thread.
+  double lost = (1 - coreScaling) * static_cast<double>(threads - 1) / static_cast<double>(sharedCores - 1);
+  return static_cast<double>(threads) * (1 - lost);
+}
+
 double Level::effectiveBandwidth() const {
   // F flows of every pair hashed onto as many paths: a path gets a Poisson number X of them and carries at most F, so
   // the fraction that flows is E[min(X, F)] / F = 1 - exp(-F) F^F / F!, here with Stirling's F!. 0.90 for 16 flows.

@@ -47,13 +47,16 @@ void printDevice(std::ostream &os, const Device &device) {
      << "\n    usable: " << printQuantity(device.usableBytes, Quantity::Bytes)
      << "\n    context: " << printQuantity(device.contextBytes, Quantity::Bytes)
      << "\n    bandwidth: " << printQuantity(device.memoryBandwidth, Quantity::BytesPerSecond)
-     << "\n    achieved: " << number(device.memoryFraction) << "\n  sms: " << device.sms
-     << "\n  power: " << printQuantity(device.watts, Quantity::Watts) << "\n";
+     << "\n    achieved: " << number(device.memoryFraction) << "\n  sms: " << device.sms << "\n";
+  if (device.watts > 0)
+    os << "  power: " << printQuantity(device.watts, Quantity::Watts) << "\n";
+  if (device.sharedCores > 0)
+    os << "  shared_cores: " << device.sharedCores << "\n  core_scaling: " << number(device.coreScaling) << "\n";
   printRates(os, device);
   os << "  launch: " << printQuantity(device.launchSeconds, Quantity::Seconds)
-     << "\n  spread: " << number(device.spread) << "\n  eager_traffic: " << number(device.eagerTraffic)
-     << "\n  ring_hidden: " << number(device.ringHidden) << "\n  contention: " << number(device.contention)
-     << "\n  clock_boost: " << number(device.clockBoost) << "\n";
+     << "\n  spread: " << number(device.spread) << "\n  pass_cost: " << number(device.passCost)
+     << "\n  eager_traffic: " << number(device.eagerTraffic) << "\n  ring_hidden: " << number(device.ringHidden)
+     << "\n  contention: " << number(device.contention) << "\n  clock_boost: " << number(device.clockBoost) << "\n";
 }
 
 void printLevel(std::ostream &os, const Level &level) {
@@ -67,6 +70,13 @@ void printLevel(std::ostream &os, const Level &level) {
     os << "    flows: " << level.flows << "\n";
   if (level.inNetwork > 0)
     os << "    in_network: " << number(level.inNetwork) << "\n";
+  if (level.collectives.empty())
+    return;
+  os << "    backend: " << level.backend << "\n    collectives:\n";
+  for (const MeasuredCollective &measured : level.collectives)
+    os << "      - {backend: " << measured.backend << ", kind: " << measured.kind << ", ranks: " << measured.ranks
+       << ", latency: " << printQuantity(measured.latency, Quantity::Seconds)
+       << ", bandwidth: " << printQuantity(measured.bandwidth, Quantity::BytesPerSecond) << "}\n";
 }
 
 void printFailures(std::ostream &os, const Failures &failures) {

@@ -150,6 +150,36 @@ double nvlsSeconds(const Cluster &cluster, double bytes, const Span &span) {
   return latency + seconds;
 }
 
+/// What was measured over so many ranks of a server, where something was: between two sizes of group in proportion,
+/// beyond the largest as many times as long as it is larger. On shared cores the ranks of a measured group got in each
+/// other's way; that is taken out here, since the projection adds it for all ranks at work (lib/Planner/SharedCores).
+std::optional<double> measuredSeconds(const Cluster &cluster, const char *kind, double bytes, int64_t ranks) {
+  const cluster::Level &server = cluster.levels.front();
+  const cluster::MeasuredCollective *below = nullptr, *above = nullptr;
+  for (const cluster::MeasuredCollective &measured : server.collectives) {
+    if (measured.backend != server.backend || measured.kind != kind)
+      continue;
+    if (measured.ranks <= ranks)
+      below = &measured;
+    else if (!above)
+      above = &measured;
+  }
+  if (!below && !above)
+    return std::nullopt;
+  auto secondsOf = [&](const cluster::MeasuredCollective &measured) {
+    double alone = 1;
+    if (int64_t cores = cluster.device.sharedCores; cores > 0)
+      alone = std::min(1.0, static_cast<double>(cores) / static_cast<double>(measured.ranks));
+    return (measured.latency + bytes / measured.bandwidth) * alone;
+  };
+  if (!below)
+    return secondsOf(*above);
+  if (!above)
+    return secondsOf(*below) * static_cast<double>(ranks) / static_cast<double>(below->ranks);
+  double between = static_cast<double>(ranks - below->ranks) / static_cast<double>(above->ranks - below->ranks);
+  return secondsOf(*below) * (1 - between) + secondsOf(*above) * between;
+}
+
 /// Bytes/s of each rank while all ranks of a group exchange across `level`, each with its counterpart in the other
 /// units.
 double bandwidthOfEach(const Cluster &cluster, const Span &span, int level) {
@@ -217,6 +247,9 @@ double cost::collectiveSeconds(const Cluster &cluster, CollectiveKind kind, doub
   assert(supports(cluster, kind, span, algorithm) && "the algorithm does not do this");
   if (span.ranks <= 1 || bytes <= 0)
     return 0;
+  if (span.outermost == 0)
+    if (std::optional<double> seconds = measuredSeconds(cluster, nameOf(kind), bytes, span.ranks))
+      return *seconds;
   switch (algorithm) {
   case Algorithm::Ring:
     return ringSeconds(cluster, kind, bytes, span);
@@ -241,6 +274,9 @@ double cost::collectiveSeconds(const Cluster &cluster, CollectiveKind kind, doub
 double cost::messageSeconds(const Cluster &cluster, double bytes, int level, int64_t senders) {
   if (level < 0 || bytes <= 0)
     return 0;
+  if (level == 0)
+    if (std::optional<double> seconds = measuredSeconds(cluster, "message", bytes, 2))
+      return *seconds;
   double bandwidth = level ? std::numeric_limits<double>::infinity() : cluster.levels[0].effectiveBandwidth();
   for (int crossed = 1; crossed <= level; ++crossed)
     bandwidth =

@@ -50,3 +50,8 @@ cluster::AxisOrder planner::placeAxes(const Problem &problem, const schedule::Pl
   grid.sizes = {plan.tp, plan.cp, plan.pp, plan.dp};
   return cost::choosePlacement(problem.cluster, grid, traffic, &spans).front().order;
 }
+
+cluster::AxisOrder planner::placeAxes(const Problem &problem, const schedule::Plan &plan) {
+  cluster::SpanCache spans;
+  return placeAxes(problem, plan, spans);
+}

@@ -10,7 +10,7 @@
 
 namespace drover::planner {
 
-/// The order of the axes that a grid's traffic asks for.
+/// The same with the spans of other layouts of the cluster.
 cluster::AxisOrder placeAxes(const Problem &problem, const schedule::Plan &plan, cluster::SpanCache &spans);
 
 /// Why a problem has no answer: the constraint that keeps everything out, or the memory that is missing for `nearest`.

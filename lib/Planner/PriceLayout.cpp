@@ -98,7 +98,7 @@ BodySeconds LayoutPricer::secondsOf(const Work &work) const {
           documents.cpImbalance * attentionSeconds(device, attention, precision, attended->phase, attended->shape);
       seconds.launch += device.launchSeconds;
     } else if (const auto *pass = std::get_if<Pass>(&op.what)) {
-      seconds.memoryBound += eager * memorySeconds(device, pass->bytes);
+      seconds.memoryBound += eager * device.passCost * memorySeconds(device, pass->bytes);
       seconds.launch += device.launchSeconds;
     } else if (const auto *exchange = std::get_if<Collective>(&op.what)) {
       double all = collective(*exchange), room = besideSeconds(work, i, *exchange);
@@ -368,5 +368,14 @@ Result<LayoutCosts> planner::priceLayout(const ModelShape &shape, const cluster:
 
   Sizes sizes = sizesOf(plan, software);
   sizes.unfusedAttention = attention->kernel == "unfused";
+  if (cluster.device.sharedCores > 0) {
+    // Rates are those of a core; a rank may have several.
+    cluster::Cluster host = cluster;
+    double speed = host.device.speedOf(host.device.threadsOf(plan.tp * plan.cp * plan.pp * plan.dp));
+    for (double &peak : host.device.peak)
+      peak *= speed;
+    host.device.memoryBandwidth *= speed;
+    return LayoutPricer(shape, host, layout, software, grid, sizes, precision, *attention, spans).price(*microbatches);
+  }
   return LayoutPricer(shape, cluster, layout, software, grid, sizes, precision, *attention, spans).price(*microbatches);
 }

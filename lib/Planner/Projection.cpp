@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Planner/Projection.h"
+#include "SharedCores.h"
 #include <algorithm>
 
 using namespace drover;
@@ -60,7 +61,8 @@ std::vector<std::pair<const char *, double>> planner::partsOf(const Breakdown &p
           {"bubble", parts.bubble},
           {"optimizer", parts.optimizer},
           {"launch", parts.launch},
-          {"imbalance", parts.imbalance}};
+          {"imbalance", parts.imbalance},
+          {"core_sharing", parts.sharing}};
 }
 
 double Projection::flopsPerSecondPerGpu(cost::FlopsCount count) const {
@@ -115,15 +117,25 @@ Projection planner::project(const cost::ModelShape &shape, const cluster::Cluste
   parts.dpExposed += shown + beside + costs.dpSerial;
   parts.imbalance = costs.slowest * makespan + costs.documents;
   parts.optimizer = costs.optimizer;
-  result.stepSeconds = costs.stepSeconds(makespan) + beside;
+  result.ranks = plan.tp * plan.cp * plan.pp * plan.dp;
+  const cluster::Device &device = cluster.device;
+  if (device.sharedCores > 0) {
+    auto cores = static_cast<double>(device.sharedCores), ranks = static_cast<double>(result.ranks);
+    auto threads = static_cast<double>(device.threadsOf(result.ranks));
+    double shared =
+        sharedMakespan(program, costs.replay, times, {cores, ranks / static_cast<double>(plan.pp) * threads});
+    parts.sharing = shared - makespan + costs.optimizer * (std::max(1.0, ranks * threads / cores) - 1);
+  }
+  result.stepSeconds = costs.stepSeconds(makespan) + beside + parts.sharing;
   result.bubbleRatio = parts.bubble / most;
 
-  result.ranks = plan.tp * plan.cp * plan.pp * plan.dp;
   result.tokens = static_cast<double>(plan.globalBatches.front()) * static_cast<double>(plan.sequenceLength);
   result.causalFlops = result.tokens * shape.flopsPerToken(plan.sequenceLength, cost::FlopsCount::Causal);
   result.fullFlops = result.tokens * shape.flopsPerToken(plan.sequenceLength, cost::FlopsCount::Full);
   result.hardwareFlops = costs.hardwareFlops;
-  result.peak = cluster.device.peakOf(cluster::Precision::BF16) > 0 ? cluster.device.peakOf(cluster::Precision::BF16)
-                                                                    : cluster.device.peakOf(cluster::Precision::F32);
+  result.peak =
+      device.peakOf(device.peakOf(cluster::Precision::BF16) > 0 ? cluster::Precision::BF16 : cluster::Precision::F32);
+  if (device.sharedCores > 0) // a rank's part of the host
+    result.peak *= static_cast<double>(device.sharedCores) / static_cast<double>(result.ranks);
   return result;
 }

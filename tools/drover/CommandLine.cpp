@@ -111,6 +111,11 @@ Expected<CommandLine> CommandLine::parse(const Subcommand &command, ArrayRef<con
   if (Error error = checkTwice(parsed))
     return error;
   std::vector<std::string> models = parsed.getAllArgValues(OPT_INPUT);
+  if (!command.takesModel) {
+    if (!models.empty())
+      return createStringError("expected options only, not '" + join(models, "' and '") + "'");
+    return CommandLine(std::move(parsed));
+  }
   if (models.empty())
     return createStringError("expected MODEL: an .onnx file, a Hugging Face config.json or an .mlir file");
   if (models.size() > 1)
@@ -119,7 +124,7 @@ Expected<CommandLine> CommandLine::parse(const Subcommand &command, ArrayRef<con
 }
 
 void CommandLine::printHelp(const Subcommand &command, raw_ostream &os) {
-  std::string usage = ("drover " + command.name + " MODEL [options]").str();
+  std::string usage = ("drover " + command.name + (command.takesModel ? " MODEL" : "") + " [options]").str();
   optionTable().printHelp(os, usage.c_str(), command.summary, /*ShowHidden=*/false, /*ShowAllAliases=*/false,
                           Visibility(command.visibility));
   if (command.notes)

@@ -26,6 +26,7 @@ enum OptionVisibility : unsigned {
   CompileCommand = 1 << 2,
   CheckCommand = 1 << 3,
   PlanCommand = 1 << 4,
+  CalibrateCommand = 1 << 5,
 };
 
 /// The arguments of a subcommand. Every error is one line that says what was given and what would be accepted.

@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "ClusterOption.h"
 #include "CommandContext.h"
 #include "ProgramOptions.h"
 #include "Subcommands.h"
@@ -36,6 +37,9 @@ static int run(const CommandLine &line) {
   options->output = line.text(OPT_o);
   if (std::string message = checkCompileOptions(*options); !message.empty())
     return failCommand(message);
+  std::optional<cluster::Cluster> cluster;
+  if (!placeOnCluster(line, *options, cluster))
+    return 1;
 
   CommandContext context;
   return failed(compileModel(context, *options, errs()));

@@ -10,6 +10,7 @@ def ImportCommand : OptionVisibility;
 def CompileCommand : OptionVisibility;
 def CheckCommand : OptionVisibility;
 def PlanCommand : OptionVisibility;
+def CalibrateCommand : OptionVisibility;
 
 defvar kModelReaders = [ImportCommand, CompileCommand, CheckCommand, PlanCommand];
 defvar kProgramMakers = [CompileCommand, CheckCommand];
@@ -44,11 +45,13 @@ def ofPlan : Place<kPlanTakers, planGroup>;
 def ofTrained : Place<kProgramMakers, planGroup>;
 def ofProgram : Place<kProgramMakers, programGroup>;
 def ofProblem : Place<[PlanCommand], problemGroup>;
+def ofPlaced : Place<kPlanTakers, problemGroup>;
 def ofImport : Place<[ImportCommand], outputGroup>;
 def ofCompile : Place<[CompileCommand], outputGroup>;
 def ofCheck : Place<[CheckCommand, PlanCommand], outputGroup>;
 def ofPlanned : Place<[PlanCommand], outputGroup>;
-def ofAll : Place<kModelReaders, outputGroup>;
+def ofCalibration : Place<[CalibrateCommand], problemGroup>;
+def ofAll : Place<kModelReaders # [CalibrateCommand], outputGroup>;
 
 
 // Of every command that reads a model.
@@ -88,12 +91,19 @@ defm attention : Value<"attention", "generated|cudnn|auto", "who makes the atten
 defm order : Value<"order", "AXIS,..", "axes of rank numbers, innermost first (tp,cp,pp,dp; plan: by their traffic)", ofPlan>;
 
 // What is planned for.
-defm cluster : Value<"cluster", "FILE.yaml", "the cluster's description (required)", ofProblem>;
+defm cluster : Value<"cluster", "FILE.yaml", "the cluster's description (plan: required; else the axes are placed on it)", ofPlaced>;
 defm gpus : Value<"gpus", "N", "GPUs to plan for (required without --plan)", ofProblem>;
 defm tokens_per_step : Value<"tokens-per-step", "T", "in place of --global-batch: about so many tokens, such as 16M", ofProblem>;
 defm document_lengths : Value<"document-lengths", "MEAN[,DEVIATION]|FILE", "with --mask=documents: mean and standard "
                               "deviation of the documents' lengths in tokens, or a file with a length a line", ofProblem>;
 defm tokens : Value<"tokens", "T", "tokens of the whole run, such as 15.6T: days and GPU hours", ofProblem>;
+
+// What is measured.
+defm cores : Value<"cores", "N", "cores that ranks share (all of this machine)", ofCalibration>;
+defm ranks : Value<"ranks", "N", "ranks of the largest group whose collectives are measured (8)", ofCalibration>;
+defm backend : Value<"backend", "inproc|mpi", "whose collectives plans for the file are priced with (inproc)", ofCalibration>;
+defm turns : Value<"turns", "N", "times that everything is measured; the best counts (20)", ofCalibration>;
+defm deadline : Value<"deadline", "SECONDS", "for each program that measures (120)", ofCalibration>;
 
 // The program.
 defm task : Value<"task", "train|forward", "what the program does (required)", ofProgram>;
@@ -119,7 +129,7 @@ def no_raise : Switch<"no-raise", "write the program as the front end reads it, 
 def report : Switch<"report", "print what was imported (parameters, ties, symbolic sizes) to standard error", ofImport>;
 def o : Separate<["-"], "o">, MetaVarName<"OUT">,
         HelpText<"where to write; text goes to standard output without it">,
-        Visibility<[ImportCommand, CompileCommand]>, Group<outputGroup>;
-def o_joined : Joined<["-"], "o=">, Alias<o>, Visibility<[ImportCommand, CompileCommand]>;
+        Visibility<[ImportCommand, CompileCommand, CalibrateCommand]>, Group<outputGroup>;
+def o_joined : Joined<["-"], "o=">, Alias<o>, Visibility<[ImportCommand, CompileCommand, CalibrateCommand]>;
 def help : Switch<"help", "print this", ofAll>;
-def h : Flag<["-"], "h">, Alias<help>, Visibility<kModelReaders>;
+def h : Flag<["-"], "h">, Alias<help>, Visibility<kModelReaders # [CalibrateCommand]>;

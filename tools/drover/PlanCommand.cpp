@@ -2,12 +2,12 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "ClusterOption.h"
 #include "CommandContext.h"
 #include "ModelOptions.h"
 #include "PlanOptions.h"
 #include "SearchOptions.h"
 #include "Subcommands.h"
-#include "drover/Cluster/Yaml/ReadCluster.h"
 #include "drover/Pipelines/Compile.h"
 #include "drover/Planner/Report.h"
 #include "drover/Planner/Timeline.h"
@@ -190,11 +190,9 @@ int run(const CommandLine &line) {
   Expected<planner::Problem> problem = readProblem(line);
   if (!problem)
     return failCommand(problem.takeError());
-  schedule::Result<cluster::Cluster> cluster = cluster::readClusterFile(line.text(OPT_cluster));
-  if (!cluster) {
-    errs() << cluster.error() << "\n";
+  std::optional<cluster::Cluster> cluster = readClusterOption(line);
+  if (!cluster)
     return 1;
-  }
   problem->cluster = std::move(*cluster);
   if (!readModel(line, *problem))
     return 1;

@@ -18,8 +18,10 @@ struct Subcommand {
   int (*run)(const CommandLine &);
   /// What the help says after the options, where there is more to say.
   std::string (*notes)() = nullptr;
+  bool takesModel = true;
 };
 
+Subcommand calibrateCommand();
 Subcommand checkCommand();
 Subcommand compileCommand();
 Subcommand importCommand();

@@ -23,10 +23,7 @@ int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   // One line each, in the order of work.
   const Subcommand subcommands[] = {
-      importCommand(),
-      planCommand(),
-      compileCommand(),
-      checkCommand(),
+      importCommand(), planCommand(), compileCommand(), checkCommand(), calibrateCommand(),
   };
   StringRef name = argc > 1 ? argv[1] : "";
   if (is_contained({"--help", "-h", "help"}, name)) {

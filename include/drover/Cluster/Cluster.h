@@ -49,12 +49,17 @@ struct Device {
   double memoryBandwidth = 0;
   double memoryFraction = 0.9; // of the bandwidth, in passes over large tensors
   int64_t sms = 1;
-  double watts = 0;
+  double watts = 0; // 0: not known
+  /// Processor cores that all ranks of a server share, where a device is a host; rates are then those of one core. 0: a
+  /// rank has a device of its own.
+  int64_t sharedCores = 0;
+  double coreScaling = 1; // speed of a rank on all of them, over as many times that of a rank on one
   /// By Precision; a format that a file does not list has the rates of the first one listed.
   std::array<MatmulRates, kNumPrecisions> matmul;
   std::vector<AttentionRates> attention;
   double launchSeconds = 0; // between two kernels of a stream
   double spread = 0;        // standard deviation of the speed of single devices, a fraction
+  double passCost = 1;      // time of a pass of compiled bodies over that of its bytes through memory
   double eagerTraffic = 1;  // of memory-bound passes in an eager framework, over that of one kernel an operator
   double ringHidden = 1;    // of a collective in pieces beside a matmul, the part that does not show
   double clockBoost =
@@ -63,11 +68,23 @@ struct Device {
 
   double peakOf(Precision precision) const { return peak[static_cast<size_t>(precision)]; }
   const MatmulRates &matmulOf(Precision precision) const { return matmul[static_cast<size_t>(precision)]; }
+  /// Threads of each of so many ranks on the shared cores (as executables choose them), and how much faster a rank is
+  /// than on one core. 1 where no cores are shared.
+  int64_t threadsOf(int64_t ranks) const;
+  double speedOf(int64_t threads) const;
   /// Null where the file has no such kernel.
   const AttentionRates *findAttention(const std::string &kernel) const;
 };
 
 /// One level of the network: what joins `members` units of the level below.
+/// What one kind of collective was measured to take over neighbours: latency + bytes of the whole tensor / bandwidth.
+struct MeasuredCollective {
+  std::string backend; // inproc, mpi
+  std::string kind;    // all_gather, reduce_scatter, all_reduce, broadcast, message
+  int64_t ranks = 2;
+  double latency = 0, bandwidth = 0;
+};
+
 struct Level {
   std::string name;            // server, rack, pod, cluster, ..
   int64_t members = 1;         // units of the level below; of the innermost level: GPUs
@@ -77,6 +94,8 @@ struct Level {
   double oversubscription = 1; // links down over links up of the units it joins; 1: full bisection
   int64_t flows = 0;    // flows per pair of GPUs that are hashed onto equal paths; 0: one path, or spread by packet
   double inNetwork = 0; // fraction of `bandwidth` when switches reduce (NVLS, SHARP); 0: they do not
+  std::string backend;  // of the measured collectives, those that ranks use
+  std::vector<MeasuredCollective> collectives; // in place of formulas; ascending ranks within a backend and kind
 
   /// Bytes/s that one GPU gets when no other shares its links.
   double effectiveBandwidth() const;

@@ -44,10 +44,11 @@ struct Breakdown {
   double tpExposed = 0, cpExposed = 0, ppExposed = 0, dpExposed = 0;
   double bubble = 0, optimizer = 0, launch = 0;
   double imbalance = 0; // waiting for the slowest device, and for the rank with the longest documents
+  double sharing = 0;   // of cores with other ranks, on a host
 
   double total() const {
     return matmul + attention + memoryBound + head + tpExposed + cpExposed + ppExposed + dpExposed + bubble +
-           optimizer + launch + imbalance;
+           optimizer + launch + imbalance + sharing;
   }
 };
 /// Names and values in a fixed order, for tables and JSON.

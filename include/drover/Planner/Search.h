@@ -61,6 +61,9 @@ schedule::Result<DetailedPlan> detail(const Problem &problem, const Layout &layo
 /// The same without the replay.
 schedule::Result<RankedPlan> evaluate(const Problem &problem, const Layout &layout);
 
+/// The order of the axes that a layout's traffic asks for.
+cluster::AxisOrder placeAxes(const Problem &problem, const schedule::Plan &plan);
+
 /// Whether every stage leaves room for the context beside what it holds.
 bool fitsOn(const cluster::Device &device, const std::vector<StageMemory> &memory);
 

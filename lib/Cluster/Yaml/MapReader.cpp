@@ -115,6 +115,20 @@ void MapReader::readFlag(const char *key, bool &value) {
   value = found->text == "true";
 }
 
+void MapReader::readChoice(const char *key, std::string &value, std::initializer_list<const char *> accepted) {
+  const YamlNode *found = scalar(key, true);
+  if (!found)
+    return;
+  value = found->text;
+  std::string words;
+  for (const char *word : accepted) {
+    if (value == word)
+      return;
+    words += (words.empty() ? "" : ", ") + std::string(word);
+  }
+  errors.report(found->place, std::string("'") + key + "' is '" + value + "': expected one of " + words);
+}
+
 const std::vector<YamlNode> &MapReader::readList(const char *key, bool required) {
   static const std::vector<YamlNode> none;
   const YamlNode *found = required ? require(key) : find(key);

@@ -53,6 +53,8 @@ public:
   void readQuantity(const char *key, double &value, Quantity quantity, Bounds bounds, bool required = true);
   void readCount(const char *key, int64_t &value, int64_t least, int64_t most, bool required = true);
   void readFlag(const char *key, bool &value);
+  /// One of the words `accepted`.
+  void readChoice(const char *key, std::string &value, std::initializer_list<const char *> accepted);
   /// The items of a list that is there and not empty, else none.
   const std::vector<YamlNode> &readList(const char *key, bool required = true);
 

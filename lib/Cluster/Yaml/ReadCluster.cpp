@@ -18,10 +18,43 @@ constexpr int64_t kMostGpus = 1 << 24;
 
 std::string quote(int64_t value) { return std::to_string(value); }
 
+MeasuredCollective readCollective(FileErrors &errors, const YamlNode &node) {
+  MeasuredCollective measured;
+  MapReader reader(errors, node, "a measured collective", {"backend", "kind", "ranks", "latency", "bandwidth"});
+  reader.readChoice("backend", measured.backend, {"inproc", "mpi"});
+  reader.readChoice("kind", measured.kind, {"all_gather", "reduce_scatter", "all_reduce", "broadcast", "message"});
+  reader.readCount("ranks", measured.ranks, 2, kMostGpus);
+  reader.readQuantity("latency", measured.latency, Quantity::Seconds, kLatency);
+  reader.readQuantity("bandwidth", measured.bandwidth, Quantity::BytesPerSecond, kBandwidth);
+  return measured;
+}
+
+/// Kinds in any order, each with more ranks from line to line.
+void readCollectives(FileErrors &errors, MapReader &reader, Level &level) {
+  for (const YamlNode &item : reader.readList("collectives", false)) {
+    MeasuredCollective measured = readCollective(errors, item);
+    for (const MeasuredCollective &before : level.collectives)
+      if (before.backend == measured.backend && before.kind == measured.kind && before.ranks >= measured.ranks)
+        errors.report(item.place, measured.backend + "'s " + measured.kind + " of " + quote(measured.ranks) +
+                                      " ranks stands behind that of " + quote(before.ranks) +
+                                      ": expected more ranks from line to line");
+    level.collectives.push_back(std::move(measured));
+  }
+  if (level.collectives.empty())
+    return;
+  reader.readChoice("backend", level.backend, {"inproc", "mpi"});
+  bool any = false;
+  for (const MeasuredCollective &measured : level.collectives)
+    any |= measured.backend == level.backend;
+  if (!any)
+    errors.report(reader.placeOf("backend"), "'backend' is " + level.backend + ", of which no collective is listed");
+}
+
 Level readLevel(FileErrors &errors, const YamlNode &node) {
   Level level;
   MapReader reader(errors, node, "a level",
-                   {"name", "members", "bandwidth", "achieved", "latency", "oversubscription", "flows", "in_network"});
+                   {"name", "members", "bandwidth", "achieved", "latency", "oversubscription", "flows", "in_network",
+                    "backend", "collectives"});
   reader.readText("name", level.name);
   reader.readCount("members", level.members, 1, kMostGpus);
   reader.readQuantity("bandwidth", level.bandwidth, Quantity::BytesPerSecond, kBandwidth);
@@ -30,6 +63,7 @@ Level readLevel(FileErrors &errors, const YamlNode &node) {
   reader.readQuantity("oversubscription", level.oversubscription, Quantity::Number, kOversubscription, false);
   reader.readCount("flows", level.flows, 1, 4096, false);
   reader.readQuantity("in_network", level.inNetwork, Quantity::Number, kFraction, false);
+  readCollectives(errors, reader, level);
   return level;
 }
 

@@ -91,8 +91,9 @@ AttentionRates readAttentionRates(FileErrors &errors, const YamlNode &node) {
 Device cluster::readDevice(FileErrors &errors, const YamlNode &node) {
   Device result;
   MapReader device(errors, node, "the device",
-                   {"name", "kind", "peak", "memory", "sms", "power", "matmul", "attention", "launch", "spread",
-                    "eager_traffic", "ring_hidden", "contention", "clock_boost"});
+                   {"name", "kind", "peak", "memory", "sms", "power", "shared_cores", "core_scaling", "matmul",
+                    "attention", "launch", "spread", "pass_cost", "eager_traffic", "ring_hidden", "contention",
+                    "clock_boost"});
   if (errors.any())
     return result;
   device.readText("name", result.name);
@@ -100,7 +101,9 @@ Device cluster::readDevice(FileErrors &errors, const YamlNode &node) {
   readPeak(errors, device, result);
   readMemory(errors, device, result);
   device.readCount("sms", result.sms, 1, kMostSms);
-  device.readQuantity("power", result.watts, Quantity::Watts, kWatts);
+  device.readQuantity("power", result.watts, Quantity::Watts, kWatts, false);
+  device.readCount("shared_cores", result.sharedCores, 1, kMostSms, false);
+  device.readQuantity("core_scaling", result.coreScaling, Quantity::Number, kFraction, false);
   readMatmul(errors, device, result);
   for (const YamlNode &item : device.readList("attention")) {
     AttentionRates rates = readAttentionRates(errors, item);
@@ -110,6 +113,7 @@ Device cluster::readDevice(FileErrors &errors, const YamlNode &node) {
   }
   device.readQuantity("launch", result.launchSeconds, Quantity::Seconds, kLaunch);
   device.readQuantity("spread", result.spread, Quantity::Number, kSpread);
+  device.readQuantity("pass_cost", result.passCost, Quantity::Number, {0, 1000, true}, false);
   device.readQuantity("eager_traffic", result.eagerTraffic, Quantity::Number, {0.5, 10}, false);
   device.readQuantity("ring_hidden", result.ringHidden, Quantity::Number, {0, 1}, false);
   device.readQuantity("contention", result.contention, Quantity::Number, {0, 1}, false);

@@ -10,7 +10,7 @@
 
 namespace drover::cluster {
 
-/// Every key that a cluster file can have.
+/// Every key that a cluster file can have, but for those of constants with a default and of hosts.
 inline std::string clusterText() {
   return R"(name: small
 published_as:

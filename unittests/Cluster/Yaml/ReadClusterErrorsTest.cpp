@@ -31,14 +31,15 @@ void expectFaults(std::initializer_list<Fault> faults) {
 TEST(ReadClusterErrors, keys) {
   expectFaults({
       {"  sms: 64\n", "  sm: 64\n",
-       "10:3: error: unknown key 'sm' of the device: expected one of name, kind, peak, memory, sms, power, matmul, "
-       "attention, launch, spread, eager_traffic, ring_hidden, contention, clock_boost"},
+       "10:3: error: unknown key 'sm' of the device: expected one of name, kind, peak, memory, sms, power, "
+       "shared_cores, core_scaling, matmul, attention, launch, spread, pass_cost, eager_traffic, ring_hidden, "
+       "contention, clock_boost"},
       {"gpus: 32\n", "gpus: 32\nspeed: 3\n",
        "5:1: error: unknown key 'speed' of a cluster file: expected one of name, published_as, gpus, device, levels, "
        "storage, failures"},
       {"    flows: 4\n", "    flow: 4\n",
        "33:5: error: unknown key 'flow' of a level: expected one of name, members, bandwidth, achieved, latency, "
-       "oversubscription, flows, in_network"},
+       "oversubscription, flows, in_network, backend, collectives"},
       {"count: 3}", "number: 3}",
        "40:26: error: unknown key 'number' of a cause: expected one of name, count, planned"},
       {"  sms: 64\n", "", "6:3: error: the device has no 'sms'"},
@@ -46,6 +47,28 @@ TEST(ReadClusterErrors, keys) {
       {"    latency: 3 us\n", "", "27:5: error: a level has no 'latency'"},
       {"  sms: 64\n", "  sms: 64\n  sms: 65\n", "11:3: error: the key 'sms' is given twice"},
   });
+}
+
+TEST(ReadClusterErrors, measuredCollectives) {
+  auto withLines = [](const std::string &lines) {
+    return errorOf(clusterTextWith("    in_network: 0.7\n", "    in_network: 0.7\n" + lines));
+  };
+  const std::string list = "    collectives:\n";
+  EXPECT_EQ(
+      withLines(list + "      - {backend: inproc, kind: all_gather, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}\n"),
+      "c.yaml:21:5: error: a level has no 'backend'");
+  EXPECT_EQ(withLines("    backend: mpi\n" + list +
+                      "      - {backend: inproc, kind: message, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}\n"),
+            "c.yaml:27:5: error: 'backend' is mpi, of which no collective is listed");
+  EXPECT_EQ(withLines("    backend: inproc\n" + list +
+                      "      - {backend: inproc, kind: gather, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}\n"),
+            "c.yaml:29:34: error: 'kind' is 'gather': expected one of all_gather, reduce_scatter, all_reduce, "
+            "broadcast, message");
+  EXPECT_EQ(withLines("    backend: inproc\n" + list +
+                      "      - {backend: inproc, kind: message, ranks: 4, latency: 1 us, bandwidth: 1 GB/s}\n"
+                      "      - {backend: inproc, kind: message, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}\n"),
+            "c.yaml:30:9: error: inproc's message of 2 ranks stands behind that of 4: expected more ranks from line to "
+            "line");
 }
 
 TEST(ReadClusterErrors, units) {

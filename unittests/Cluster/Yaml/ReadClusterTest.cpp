@@ -59,6 +59,30 @@ TEST(ReadCluster, whatIsPrintedReadsBackAsTheSame) {
   EXPECT_EQ(again->name, "it's");
 }
 
+TEST(ReadCluster, aHostsKeysAreReadAndPrinted) {
+  std::string text = clusterTextWith("  power: 300 W\n", "  shared_cores: 2\n  core_scaling: 0.8\n  pass_cost: 2\n");
+  const std::string level = "    in_network: 0.7\n";
+  text.insert(text.find(level) + level.size(),
+              "    backend: mpi\n    collectives:\n"
+              "      - {backend: mpi, kind: all_reduce, ranks: 2, latency: 3 us, bandwidth: 2 GB/s}\n"
+              "      - {backend: mpi, kind: all_reduce, ranks: 4, latency: 9 us, bandwidth: 1 GB/s}\n");
+  schedule::Result<Cluster> host = readClusterText(text, "host.yaml");
+  ASSERT_TRUE(host) << host.error();
+  EXPECT_EQ(host->device.watts, 0);
+  EXPECT_EQ(host->device.sharedCores, 2);
+  EXPECT_EQ(host->device.coreScaling, 0.8);
+  EXPECT_EQ(host->device.passCost, 2);
+  ASSERT_EQ(host->levels[0].collectives.size(), 2u);
+  EXPECT_EQ(host->levels[0].backend, "mpi");
+  EXPECT_EQ(host->levels[0].collectives[1].kind, "all_reduce");
+  EXPECT_EQ(host->levels[0].collectives[1].ranks, 4);
+  EXPECT_DOUBLE_EQ(host->levels[0].collectives[1].latency, 9e-6);
+  EXPECT_EQ(host->levels[0].collectives[1].bandwidth, 1e9);
+  schedule::Result<Cluster> again = readClusterText(printCluster(*host), "again.yaml");
+  ASSERT_TRUE(again) << again.error();
+  EXPECT_EQ(printCluster(*again), printCluster(*host));
+}
+
 TEST(ReadCluster, everyFileThatShipsReads) {
   std::set<std::string> names, published;
   std::error_code error;

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Compiles layouts of one model for the host, measures the steps of each with all ranks in one process, and compares them with what
+`drover plan` says on the cluster file that `drover calibrate` makes of this machine.
+
+usage: closed_loop [--cluster=FILE.yaml] [--rounds=N] [--seconds=S] [--report=docs/closed-loop.md] [--drover=build/bin/drover]
+
+Without --cluster the machine is calibrated first. Layouts take turns, round by round, so that what else the machine does meets all of
+them; of each the fastest step counts, without the first of a run. Prints a table, the median and the largest error, and Spearman's rank
+correlation; --report puts all of it between the marks of the page. Every run has a deadline.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 2048, "hidden_size": 256, "intermediate_size": 704,
+         "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 512, "rms_norm_eps": 1e-6,
+         "rope_theta": 1e4, "hidden_act": "silu", "initializer_range": 0.02, "tie_word_embeddings": False}
+SEQUENCE, BATCH = 128, 8
+LAYOUTS = [
+    "--dp=1",
+    "--dp=1 --microbatch=4",
+    "--dp=1 --recompute=full",
+    "--dp=1 --compute-dtype=bf16",
+    "--tp=2",
+    "--cp=2",
+    "--pp=2",
+    "--pp=2 --chunks=2",
+    "--pp=2 --microbatch=4",
+    "--pp=2 --schedule=zb-h1",
+    "--dp=2",
+    "--dp=2 --zero=3 --chunks=4",
+    "--tp=4",
+    "--pp=4",
+    "--pp=4 --microbatch=2",
+    "--dp=4",
+    "--tp=2 --pp=2",
+    "--tp=2 --dp=2",
+    "--cp=2 --dp=2 --recompute=full",
+    "--tp=2 --cp=2 --pp=2",
+]
+
+
+def call(command, deadline, **more):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=deadline, **more)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    return done.stdout
+
+
+def projected(drover, folder, cluster, layout):
+    """Seconds of the layout, given in full."""
+    fixed = {"--tp": 1, "--cp": 1, "--pp": 1, "--dp": 1, "--chunks": 1, "--microbatch": 1, "--zero": 2, "--recompute": "none",
+             "--compute-dtype": "f32", "--tp-overlap": "none"}
+    fixed |= dict(option.split("=") for option in layout.split())
+    fixed.setdefault("--run", fixed["--pp"])
+    fixed.setdefault("--schedule", "interleaved" if int(fixed["--chunks"]) > 1 else "1f1b")
+    ranks = 1
+    for axis in ("--tp", "--cp", "--pp", "--dp"):
+        ranks *= int(fixed[axis])
+    chunks = int(fixed["--chunks"]) * int(fixed["--pp"])
+    layers = MODEL["num_hidden_layers"] // chunks
+    fixed["--layers-per-chunk"] = f"{layers}*{chunks}"
+    options = [f"{name}={value}" for name, value in fixed.items()]
+    plans = json.loads(call([drover, "plan", "config.json", f"--cluster={cluster}", f"--gpus={ranks}", f"--global-batch={BATCH}",
+                             f"--seq-len={SEQUENCE}", "--order=tp,cp,pp,dp", "--json", *options], 300, cwd=folder))["plans"]
+    assert len(plans) == 1, (layout, len(plans))
+    return ranks, plans[0]["step_time_s"], plans[0]["breakdown_s"]
+
+
+def measured(folder, program, steps, deadline):
+    call([f"./{program}", "--data=text", "--init=random", f"--steps={steps}", f"--log={program}.jsonl"], deadline, cwd=folder)
+    with open(os.path.join(folder, program + ".jsonl")) as file:
+        rows = [row for row in map(json.loads, file) if "loss" in row]
+    return min(row["step_time_s"] for row in rows[1:])
+
+
+def ranks_of(values):
+    """Places in ascending order; those of equal values are their mean."""
+    places = [0.0] * len(values)
+    order = sorted(range(len(values)), key=values.__getitem__)
+    start = 0
+    while start < len(order):
+        end = start
+        while end < len(order) and values[order[end]] == values[order[start]]:
+            end += 1
+        for i in order[start:end]:
+            places[i] = (start + end - 1) / 2
+        start = end
+    return places
+
+
+def spearman(a, b):
+    x, y = ranks_of(a), ranks_of(b)
+    mean = (len(x) - 1) / 2
+    covariance = sum((p - mean) * (q - mean) for p, q in zip(x, y))
+    return covariance / (sum((p - mean) ** 2 for p in x) * sum((q - mean) ** 2 for q in y)) ** 0.5
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cluster", help="a file of drover calibrate, in place of a new one")
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--seconds", type=float, default=4, help="of steps, about, in each run")
+    parser.add_argument("--deadline", type=float, default=300, help="seconds of each run")
+    parser.add_argument("--layouts", type=int, default=len(LAYOUTS), help="only the first so many")
+    parser.add_argument("--drover", default=os.path.join(TOP, "build/bin/drover"))
+    parser.add_argument("--report", help="page whose table is written")
+    options = parser.parse_args()
+    drover, lines = os.path.abspath(options.drover), []
+    loads = [os.getloadavg()[0]]
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "config.json"), "w") as file:
+            json.dump(MODEL, file)
+        with open(os.path.join(folder, "text"), "wb") as file:
+            file.write(bytes(i * i % 251 for i in range(50000)))
+        cluster = os.path.abspath(options.cluster) if options.cluster else os.path.join(folder, "host.yaml")
+        if not options.cluster:
+            call([drover, "calibrate", "-o", cluster], 1800)
+        layouts = LAYOUTS[:options.layouts]
+        for i, layout in enumerate(layouts):
+            call([drover, "compile", "config.json", "--task=train", f"--seq-len={SEQUENCE}", f"--global-batch={BATCH}", *layout.split(),
+                  "-o", f"train{i}"], 600, cwd=folder)
+        best, steps = [float("inf")] * len(layouts), [3] * len(layouts)
+        for _ in range(options.rounds):
+            for i in range(len(layouts)):
+                seconds = measured(folder, f"train{i}", steps[i], options.deadline)
+                best[i] = min(best[i], seconds)
+                steps[i] = max(3, int(options.seconds / seconds))
+            loads.append(os.getloadavg()[0])
+        said = [projected(drover, folder, cluster, layout) for layout in layouts]
+    lines += ["| layout | ranks | measured ms | projected ms | error | cores shared ms |", "| --- | --- | --- | --- | --- | --- |"]
+    errors = []
+    for layout, seconds, (ranks, expected, parts) in zip(layouts, best, said):
+        errors.append(expected / seconds - 1)
+        lines.append(f"| `{layout}` | {ranks} | {1e3 * seconds:.1f} | {1e3 * expected:.1f} | {100 * errors[-1]:+.1f} % | {1e3 * parts['core_sharing']:.1f} |")
+    size = sorted(abs(error) for error in errors)
+    correlation = spearman(best, [expected for _, expected, _ in said])
+    lines += ["", f"{len(layouts)} layouts: median error {100 * size[len(size) // 2]:.1f} %, largest {100 * size[-1]:.1f} %, Spearman's rank correlation "
+              f"{correlation:.3f}. Load average of the machine ({os.cpu_count()} cores) between {min(loads):.1f} and {max(loads):.1f}."]
+    text = "\n".join(lines)
+    print(text)
+    if options.report:
+        with open(options.report) as file:
+            page = file.read()
+        first, last = "<!-- closed_loop.py -->", "<!-- end -->"
+        page = page[: page.index(first) + len(first)] + "\n" + text + "\n" + page[page.index(last):]
+        with open(options.report, "w") as file:
+            file.write(page)
+
+
+if __name__ == "__main__":
+    main()
