@@ -106,7 +106,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=4, help="of steps, about, in each run")
     parser.add_argument("--deadline", type=float, default=300, help="seconds of each run")
-    parser.add_argument("--layouts", type=int, default=len(LAYOUTS), help="only the first so many")
+    parser.add_argument("--only", help="layouts, by commas, in place of all")
     parser.add_argument("--drover", default=os.path.join(TOP, "build/bin/drover"))
     parser.add_argument("--report", help="page whose table is written")
     options = parser.parse_args()
@@ -120,7 +120,7 @@ def main():
         cluster = os.path.abspath(options.cluster) if options.cluster else os.path.join(folder, "host.yaml")
         if not options.cluster:
             call([drover, "calibrate", "-o", cluster], 1800)
-        layouts = LAYOUTS[:options.layouts]
+        layouts = options.only.split(",") if options.only else LAYOUTS
         for i, layout in enumerate(layouts):
             call([drover, "compile", "config.json", "--task=train", f"--seq-len={SEQUENCE}", f"--global-batch={BATCH}", *layout.split(),
                   "-o", f"train{i}"], 600, cwd=folder)

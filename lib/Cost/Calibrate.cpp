@@ -75,7 +75,7 @@ void fitMatmul(const Measurements &measured, Precision precision, Device &device
   double least = std::numeric_limits<double>::infinity();
   for (int64_t tileM : {1, 2, 4, 6, 8, 12, 16, 32})
     for (int64_t tileN : {1, 8, 16, 32, 64})
-      for (double halfK = 0; halfK <= 512; halfK = halfK < 1 ? 1 : halfK * 1.25) {
+      for (double halfK = 0; halfK <= 512; halfK = halfK < 1 ? 1 : halfK * 1.08) {
         rates = {1, halfK, tileM, tileN};
         // At a fraction of 1 the formula is too fast by the fraction; twice, since what memory bounds has none.
         for (int i = 0; i < 2; ++i) {
