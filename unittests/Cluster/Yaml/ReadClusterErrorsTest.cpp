@@ -59,10 +59,10 @@ TEST(ReadClusterErrors, measuredCollectives) {
       "c.yaml:21:5: error: a level has no 'backend'");
   EXPECT_EQ(withLines("    backend: mpi\n" + list +
                       "      - {backend: inproc, kind: message, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}\n"),
-            "c.yaml:27:5: error: 'backend' is mpi, of which no collective is listed");
+            "c.yaml:27:14: error: 'backend' is mpi, of which no collective is listed");
   EXPECT_EQ(withLines("    backend: inproc\n" + list +
                       "      - {backend: inproc, kind: gather, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}\n"),
-            "c.yaml:29:34: error: 'kind' is 'gather': expected one of all_gather, reduce_scatter, all_reduce, "
+            "c.yaml:29:33: error: 'kind' is 'gather': expected one of all_gather, reduce_scatter, all_reduce, "
             "broadcast, message");
   EXPECT_EQ(withLines("    backend: inproc\n" + list +
                       "      - {backend: inproc, kind: message, ranks: 4, latency: 1 us, bandwidth: 1 GB/s}\n"
