@@ -49,7 +49,7 @@ std::vector<uint16_t> halves(const std::vector<float> &values) {
 struct CoreWork {
   drover_pool pool{1};
   int32_t coordinates[DROVER_NUM_AXES] = {};
-  drover_call call = {&pool, 0, 0, 0, coordinates, nullptr};
+  drover_call call = {&pool, 0, 0, 0, coordinates, nullptr, nullptr};
 };
 
 class KernelMeasurer {
