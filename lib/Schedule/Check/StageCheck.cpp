@@ -6,7 +6,6 @@
 #include "ArenaState.h"
 #include "drover/Schedule/Access.h"
 #include <algorithm>
-#include <set>
 
 using namespace drover::schedule;
 
@@ -60,6 +59,9 @@ private:
   bool isOwner(size_t bucket) const { return step.ownerOf(step.buckets[bucket]) == static_cast<int32_t>(index); }
   std::vector<Range> lastingOf(size_t bucket) const;
   void placeLasting();
+  std::vector<bool>::reference ranAt(size_t chunk, size_t phase, size_t microbatch) {
+    return ran[(chunk * 3 + phase) * static_cast<size_t>(batch.microbatches) + microbatch];
+  }
   void countContributions();
   void runPhase(uint64_t i);
   void read(uint64_t i, int64_t place, int64_t bytes, Content content);
@@ -85,7 +87,8 @@ private:
   std::vector<Range> used; // by the phase that runs
   std::vector<BucketState> buckets;
   std::vector<int64_t> expected; // contributions to a bucket in a step, on this stage
-  std::set<std::tuple<uint32_t, uint32_t, uint32_t>> ran;
+  std::vector<bool> ran;         // by chunk, phase and microbatch
+  bool hasRun = false;
   bool isCounted = false, isClipped = false;
 };
 
@@ -152,6 +155,7 @@ void StageReplay::run() {
   if (stage.buckets.size() != step.buckets.size())
     return faults.report("stage ", index, " has places of ", stage.buckets.size(), " buckets, expected ",
                          step.buckets.size());
+  ran.resize(step.chunks.size() * 3 * static_cast<size_t>(batch.microbatches));
   placeLasting();
   countContributions();
   for (uint64_t i = 0; i < stage.numActions && !faults.isFull(); ++i)
@@ -179,7 +183,7 @@ void StageReplay::run() {
       release(i);
       break;
     case DROVER_COUNT:
-      if (isCounted || !ran.empty())
+      if (isCounted || hasRun)
         faults.report(faults.describe(index, i), ": labels are counted once, before anything runs");
       isCounted = true;
       break;
@@ -200,8 +204,9 @@ void StageReplay::runPhase(uint64_t i) {
     return faults.report(faults.describe(index, i), ": no such phase or microbatch, or no binding");
   if (step.stageOf(action.chunk) != static_cast<int32_t>(index))
     return faults.report(faults.describe(index, i), ": the chunk is stage ", step.stageOf(action.chunk), "'s");
-  if (!ran.insert({action.chunk, action.phase, action.microbatch}).second)
+  if (ranAt(action.chunk, action.phase, action.microbatch))
     faults.report(faults.describe(index, i), " runs twice");
+  ranAt(action.chunk, action.phase, action.microbatch) = hasRun = true;
   const Binding &binding = stage.bindings[action.binding];
   const StepChunk &chunk = step.chunks[action.chunk];
   const PhaseAccess &access = facts.accesses[action.chunk][action.phase];
@@ -451,7 +456,7 @@ void StageReplay::finish() {
   for (size_t c = index; c < step.chunks.size(); c += batch.stages.size())
     for (uint32_t p = 0; p < 3; ++p)
       for (uint32_t m = 0; m < batch.microbatches; ++m)
-        if (!step.chunks[c].phases[p].empty() && !ran.count({static_cast<uint32_t>(c), p, m}))
+        if (!step.chunks[c].phases[p].empty() && !ranAt(c, p, m))
           faults.report("stage ", index, ": phase ", p, " of chunk ", c, " never runs for microbatch ", m);
   for (size_t b = 0; b < step.buckets.size(); ++b)
     for (const Range &range : lastingOf(b))
