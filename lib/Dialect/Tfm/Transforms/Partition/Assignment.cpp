@@ -306,10 +306,8 @@ void BodyPartitioner::collectLayouts(Operation *op, const FactorSignature &signa
   }
 }
 
-BodyPartitioner::Assignment BodyPartitioner::chooseAssignment(Operation *op, FactorSignature &signature) {
-  Assignment assignment;
-  assignment.axes.resize(signature.numFactors);
-  // A part of a dimension can be taken where it is cut segment by segment.
+/// A part of a dimension can be taken where it is cut segment by segment.
+void BodyPartitioner::keepPartsWhole(Operation *op, FactorSignature &signature) const {
   if (auto slice = dyn_cast<SliceOp>(op))
     for (auto [dim, factors] : llvm::enumerate(signature.operands[0]))
       if (slice.getInput().getType().getDimSize(dim) != slice.getType().getDimSize(dim) &&
@@ -319,6 +317,12 @@ BodyPartitioner::Assignment BodyPartitioner::chooseAssignment(Operation *op, Fac
     for (auto [dim, factors] : llvm::enumerate(signature.operands[0]))
       if (pad.getInput().getType().getDimSize(dim) != pad.getType().getDimSize(dim))
         signature.whole.emplace_back(factors.factors.front(), "a dimension that is cut in one segment");
+}
+
+BodyPartitioner::Assignment BodyPartitioner::chooseAssignment(Operation *op, FactorSignature &signature) {
+  Assignment assignment;
+  assignment.axes.resize(signature.numFactors);
+  keepPartsWhole(op, signature);
   bool keepsLayout = false;
   assignAnchors(op, signature, Axis::Dp, assignment);
   assignAnchors(op, signature, Axis::Cp, assignment);

@@ -73,6 +73,7 @@ FailureOr<Value> BodyPartitioner::materialize(Operation *user, Value global, con
     return materialized[key] = materializeIota(iota, target);
   FactorSignature signature;
   cast<PartitionOpInterface>(op).getFactors(signature);
+  keepPartsWhole(op, signature);
   Assignment assignment;
   assignment.axes.resize(signature.numFactors);
   for (auto [dim, factors] : llvm::enumerate(signature.results[0])) {

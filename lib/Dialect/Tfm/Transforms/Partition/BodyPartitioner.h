@@ -56,8 +56,7 @@ private:
 
   // Assignment.cpp
   Assignment chooseAssignment(mlir::Operation *op, FactorSignature &signature);
-  void assignGroup(mlir::Operation *op, const FactorSignature &signature, llvm::ArrayRef<Axis> group,
-                   Assignment &assignment);
+  void keepPartsWhole(mlir::Operation *op, FactorSignature &signature) const;
   bool assignDemanded(mlir::Operation *op, const FactorSignature &signature, Assignment &assignment);
   bool assignProduct(mlir::Operation *op, const FactorSignature &signature, Assignment &assignment);
   bool assignLookup(mlir::Operation *op, const FactorSignature &signature, Assignment &assignment);
