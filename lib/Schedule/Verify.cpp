@@ -404,6 +404,9 @@ void Verifier::runCall(const StepCall &call, const drover_action &action, const 
     if (begin >= 0 && perMicrobatch && !states[stageIndex].arena.holds(begin, value.bytes, {root, action.microbatch}))
       report(where() + ": operand " + std::to_string(i) + " in space " + nameOf(call.operands[i].space) + " at byte " +
              std::to_string(begin) + " does not hold its value of this microbatch");
+    if (value.kind == ValueKind::Seed && !(call.operands[i] == Operand{Space::Scalar, kSeedOffset}))
+      report(where() + ": operand " + std::to_string(i) + " in space " + nameOf(call.operands[i].space) + " at byte " +
+             std::to_string(call.operands[i].offset) + " is not the seed");
     if (value.kind == ValueKind::Parameter || value.kind == ValueKind::Accumulator) {
       const PlacedParameter &parameter = step.parameters[static_cast<size_t>(value.index)];
       const Operand &operand = call.operands[i];

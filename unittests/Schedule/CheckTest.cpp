@@ -154,7 +154,6 @@ const std::map<std::string, const char *> harmlessData = {
     {"reorder call", "weight gradients of two layers, neither of which reads the other"},
     {"retarget owner", "the first and the last chunk are one stage's"},
     {"shift gradient", "what lies behind is dead by then"},
-    {"shift operand", "a result that nobody reads"},
     {"shift parameter", "what lies behind does not yet live"},
     {"shift scalar", "what lies behind does not live at that time"},
     {"shift scratch", "what lies behind does not live at that time"}};
