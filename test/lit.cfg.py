@@ -1,7 +1,7 @@
 """lit configuration: `lit-22 build/test`, or one file by `lit-22 build/test --filter NAME`.
 
 Features a test can ask for (REQUIRES:): `shared` (the data beside the project, environment variable DROVER_SHARED),
-`python` (the environment that scripts/setup makes), `mpirun`.
+`python` (the environment that scripts/setup makes), `mpirun`, `ptxas`.
 Substitutions: %drover, %drover-opt, %drover-lsp-server, %python, %shared, %source (the project), FileCheck, not, split-file.
 With --param verify_roundtrip=1 every drover-opt also prints and parses what it produced.
 """
@@ -37,6 +37,8 @@ if os.path.exists(config.drover_python):
     config.available_features.add("python")
 if shutil.which("mpirun"):
     config.available_features.add("mpirun")
+if shutil.which("ptxas") or os.path.exists("/usr/local/cuda/bin/ptxas"):
+    config.available_features.add("ptxas")
 shared = os.environ.get("DROVER_SHARED", "")
 if shared and os.path.isdir(shared):
     config.available_features.add("shared")

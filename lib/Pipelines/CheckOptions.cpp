@@ -65,10 +65,16 @@ std::string checkPhases(const CompileOptions &options) {
   return error;
 }
 
-/// What the parts of drover that are not built yet will take.
-std::string checkBuilt(const CompileOptions &options) {
-  if (options.target == "cuda")
-    return "--target=cuda: not supported; accepted is --target=host";
+/// What a target can write; the part of drover that makes executables for a GPU is not built yet.
+std::string checkEmit(const CompileOptions &options) {
+  bool cuda = options.target == "cuda";
+  if (!cuda && (options.emit == Emit::Ptx || options.emit == Emit::Cubin))
+    return std::string("--emit=") + (options.emit == Emit::Ptx ? "ptx" : "cubin") +
+           ": needs --target=cuda; accepted on the host are mlir, llvm, obj and exe";
+  bool machine = options.emit == Emit::Llvm || options.emit == Emit::Object || options.emit == Emit::Executable;
+  StringRef last = lastPhase(options);
+  if (cuda && machine && (last == "object" || last == "link"))
+    return "--target=cuda: writes no executable yet; accepted are --emit=mlir, ptx and cubin";
   return "";
 }
 
@@ -88,7 +94,7 @@ std::string checkCompileOptions(const CompileOptions &options) {
                           checkChoice("--tp-overlap", plan.tpOverlap, {"none", "bulk", "ring"}),
                           checkChoice("--attention", plan.attention, {"generated", "cudnn", "auto"}),
                           checkPhases(options),
-                          checkBuilt(options)};
+                          checkEmit(options)};
   for (std::string &error : errors)
     if (!error.empty())
       return std::move(error);

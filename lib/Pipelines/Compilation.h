@@ -43,6 +43,8 @@ private:
   mlir::LogicalResult lower();
   mlir::LogicalResult object();
   mlir::LogicalResult link();
+  mlir::LogicalResult writeKernels();
+  bool emitsKernels() const { return options.emit == Emit::Ptx || options.emit == Emit::Cubin; }
 
   static mlir::LogicalResult (Compilation::*const kPhaseMethods[])();
   mlir::LogicalResult runPhase(size_t index);

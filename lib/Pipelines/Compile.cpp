@@ -74,6 +74,8 @@ StringRef lastPhase(const CompileOptions &options) {
   case Emit::Mlir:
     return "lower";
   case Emit::Llvm:
+  case Emit::Ptx:
+  case Emit::Cubin:
   case Emit::Object:
     return "object";
   case Emit::Executable:
@@ -162,6 +164,12 @@ InFlightDiagnostic Compilation::error() { return emitError(FileLineColLoc::get(&
 
 /// What cannot be written is said before the work, not after it.
 LogicalResult Compilation::checkOutput() {
+  if (emitsKernels() && lastPhase(options) == "object") {
+    std::error_code code = llvm::sys::fs::create_directories(options.output);
+    if (!code && !llvm::sys::fs::is_directory(options.output))
+      code = std::make_error_code(std::errc::not_a_directory);
+    return code ? error() << "cannot make the folder '" << options.output << "': " << code.message() : success();
+  }
   if (options.output.empty() || options.output == "-")
     return success();
   bool exists = llvm::sys::fs::exists(options.output);
@@ -280,7 +288,7 @@ LogicalResult Compilation::attachLoss() {
 
 LogicalResult Compilation::computeDtype() {
   if (plan.computeType.empty())
-    plan.computeType = "f32"; // the host's default
+    plan.computeType = options.target == "cuda" ? "bf16" : "f32";
   tfm::TfmApplyComputeDtypeOptions dtype;
   dtype.dtype = plan.computeType;
   return runPasses([&](OpPassManager &manager) { manager.addPass(tfm::createTfmApplyComputeDtype(dtype)); });

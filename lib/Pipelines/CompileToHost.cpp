@@ -7,9 +7,12 @@
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
 #include "drover/Schedule/BuildStepProgram.h"
 #include "drover/Schedule/Serialize.h"
+#include "drover/Target/Cuda/Cuda.h"
 #include "drover/Target/Host/Host.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -39,14 +42,20 @@ static std::vector<schedule::BodyCollective> collectivesOf(Operation *function) 
 /// Bodies of the step program are compiled functions of the same names; what they need for workspace is known from
 /// here on, and so are the metadata.
 LogicalResult Compilation::lower() {
+  bool cuda = options.target == "cuda";
   host::HostOptions hostOptions;
   hostOptions.cpu = options.hostCpu;
   // Beside rings, what stays a collective is under way while others compute.
   hostOptions.tpOverlap = plan.tpOverlap == "none" ? "none" : "bulk";
+  if (cuda && failed(cuda::verifyHasKernels(*module)))
+    return failure();
   if (failed(runPasses([&](OpPassManager &manager) {
         // The schedule has read the distributions; kernels see shapes only.
         manager.addPass(tfm::createTfmEraseDistributions());
-        host::buildHostLoweringPipeline(manager, hostOptions);
+        if (cuda)
+          cuda::buildCudaLoweringPipeline(manager, hostOptions);
+        else
+          host::buildHostLoweringPipeline(manager, hostOptions);
       })))
     return failure();
   std::vector<std::string> names;
@@ -72,7 +81,34 @@ LogicalResult Compilation::lower() {
   return host::embedProgram(*module, parts);
 }
 
+/// --emit=ptx or cubin: a file a kernel, NAME.ptx or NAME.cubin, in the folder OUT.
+LogicalResult Compilation::writeKernels() {
+  bool assembled = options.emit == Emit::Cubin;
+  for (auto kernel : module->getOps<gpu::GPUModuleOp>()) {
+    FailureOr<std::string> ptx = cuda::emitPtx(kernel);
+    if (failed(ptx))
+      return failure();
+    FailureOr<cuda::Cubin> cubin = cuda::Cubin();
+    if (assembled && failed(cubin = cuda::assemble(kernel.getLoc(), *ptx)))
+      return failure();
+    SmallString<128> path(options.output);
+    llvm::sys::path::append(path, kernel.getName() + (assembled ? ".cubin" : ".ptx"));
+    std::error_code code;
+    llvm::raw_fd_ostream file(path, code);
+    if (!code) {
+      file << (assembled ? StringRef(cubin->image.data(), cubin->image.size()) : StringRef(*ptx));
+      file.close();
+      code = file.error();
+    }
+    if (code)
+      return error() << "cannot write '" << path << "': " << code.message();
+  }
+  return success();
+}
+
 LogicalResult Compilation::object() {
+  if (emitsKernels())
+    return writeKernels();
   host::HostOptions hostOptions;
   hostOptions.cpu = options.hostCpu;
   if (options.emit == Emit::Llvm)

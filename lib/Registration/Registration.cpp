@@ -11,6 +11,7 @@
 #include "drover/Dialect/Tfm/IR/Partition.h"
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
+#include "drover/Target/Cuda/Cuda.h"
 #include "drover/Target/Host/Host.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -27,6 +28,8 @@ void drover::registerAllDialects(mlir::DialectRegistry &registry) {
 
 void drover::registerAllPasses() {
   mlir::registerAllPasses();
+  cuda::registerCudaPipelines();
+  registerTargetCudaPasses();
   host::registerHostPipelines();
   registerRtToLLVMPasses();
   registerTfmToRtPasses();

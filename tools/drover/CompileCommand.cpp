@@ -16,6 +16,8 @@ static std::optional<Emit> parseEmit(StringRef text) {
   return StringSwitch<std::optional<Emit>>(text)
       .Case("mlir", Emit::Mlir)
       .Case("llvm", Emit::Llvm)
+      .Case("ptx", Emit::Ptx)
+      .Case("cubin", Emit::Cubin)
       .Case("obj", Emit::Object)
       .Case("exe", Emit::Executable)
       .Default(std::nullopt);
@@ -26,12 +28,9 @@ static int run(const CommandLine &line) {
   if (!options)
     return failCommand(options.takeError());
   std::string emitKind = line.text(OPT_emit, "exe");
-  if (emitKind == "ptx" || emitKind == "cubin")
-    return failCommand("--emit=" + emitKind +
-                       ": needs --target=cuda; accepted on the host are mlir, llvm, obj and exe");
   std::optional<Emit> emit = parseEmit(emitKind);
   if (!emit)
-    return failCommand("--emit=" + emitKind + ": expected mlir|llvm|obj|exe");
+    return failCommand("--emit=" + emitKind + ": expected mlir|llvm|ptx|cubin|obj|exe");
   options->emit = *emit;
   options->stopAfter = line.text(OPT_stop_after);
   options->output = line.text(OPT_o);

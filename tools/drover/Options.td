@@ -113,7 +113,7 @@ defm print_after : Value<"print-after", "PHASE", "print to standard error what t
 def timing : Switch<"timing", "print the seconds of each phase to standard error", ofProgram>;
 
 // What is written.
-defm emit : Value<"emit", "mlir|llvm|obj|exe", "what OUT is (exe)", ofCompile>;
+defm emit : Value<"emit", "mlir|llvm|ptx|cubin|obj|exe", "what OUT is (exe); ptx and cubin: a folder of kernels", ofCompile>;
 defm stop_after : Value<"stop-after", "PHASE", "end with this phase; OUT is what it hands on (see below)", ofCompile>;
 def json : Switch<"json", "print the report as JSON", ofCheck>;
 defm top : Value<"top", "K", "plans to show (10)", ofPlanned>;

@@ -14,7 +14,7 @@
 
 namespace drover {
 
-enum class Emit { Mlir, Llvm, Object, Executable };
+enum class Emit { Mlir, Llvm, Ptx, Cubin, Object, Executable };
 
 struct CompileOptions {
   ModelImportOptions model;

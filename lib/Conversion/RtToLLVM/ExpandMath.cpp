@@ -49,15 +49,17 @@ public:
 
   /// Horner's scheme, highest coefficient first.
   Value polynomial(Value x, ArrayRef<double> coefficients) {
-    Value sum = f32(coefficients.front());
+    Type type = getElementTypeOrSelf(x.getType());
+    Value sum = number(type, coefficients.front());
     for (double coefficient : coefficients.drop_front())
-      sum = add(mul(sum, x), f32(coefficient));
+      sum = add(mul(sum, x), number(type, coefficient));
     return sum;
   }
 
   Value exp(Value x);
   Value tanh(Value x);
   Value sine(Value x, bool cosine);
+  Value wideLog(Value x);
 
   ImplicitLocOpBuilder b;
 
@@ -123,12 +125,48 @@ Value Expression::sine(Value x, bool cosine) {
   return select(bit(2), arith::NegFOp::create(b, value), value);
 }
 
+/// log(2^e m) = e log(2) + 2 artanh((m - 1) / (m + 1)), m in [sqrt(1/2), sqrt(2)), by the series of artanh up to z^21,
+/// whose next term is below 1e-17. In f64.
+Value Expression::wideLog(Value x) {
+  Type i64 = b.getI64Type(), f64Type = b.getF64Type();
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  auto i64Number = [&](int64_t value) -> Value { return arith::ConstantOp::create(b, b.getI64IntegerAttr(value)); };
+  Value isSmall = less(x, f64(0x1p-1022)); // no normal number
+  Value scaled = select(isSmall, mul(x, f64(0x1p54)), x);
+  Value raw = bits(scaled, i64);
+  Value exponent = arith::ShRSIOp::create(b, raw, i64Number(52));
+  exponent = arith::SubIOp::create(b, exponent, select(isSmall, i64Number(1023 + 54), i64Number(1023)));
+  Value fraction = arith::AndIOp::create(b, raw, i64Number((int64_t(1) << 52) - 1));
+  Value m = bits(arith::OrIOp::create(b, fraction, i64Number(int64_t(1023) << 52)), f64Type);
+  Value isLarge = less(f64(1.4142135623730951), m);
+  m = select(isLarge, mul(m, f64(0.5)), m);
+  exponent = arith::AddIOp::create(b, exponent, select(isLarge, i64Number(1), i64Number(0)));
+  Value e = arith::SIToFPOp::create(b, f64Type, exponent);
+  Value s = div(sub(m, f64(1.0)), add(m, f64(1.0))), z = mul(s, s);
+  Value series = polynomial(
+      z, {2.0 / 21, 2.0 / 19, 2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11, 2.0 / 9, 2.0 / 7, 2.0 / 5, 2.0 / 3, 2.0});
+  Value result = add(mul(e, f64(0.69314718055994529)), mul(s, series));
+  result = select(less(x, f64(infinity)), result, x); // infinity and NaN
+  result = select(arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, x, f64(0.0)), f64(-infinity), result);
+  return select(less(x, f64(0.0)), f64(std::numeric_limits<double>::quiet_NaN()), result);
+}
+
 namespace {
 struct RtExpandMath : drover::impl::RtExpandMathBase<RtExpandMath> {
+  using RtExpandMathBase::RtExpandMathBase;
+
   void runOnOperation() override {
     bool others = false;
-    getOperation().walk([&](Operation *op) {
-      if (op->getNumResults() != 1 || !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
+    getOperation()->walk([&](Operation *op) {
+      if (op->getNumResults() != 1)
+        return;
+      if (wide && isa<math::LogOp>(op) && op->getResult(0).getType().isF64()) {
+        OpBuilder builder(op);
+        op->getResult(0).replaceAllUsesWith(Expression(builder, op).wideLog(op->getOperand(0)));
+        op->erase();
+        return;
+      }
+      if (!getElementTypeOrSelf(op->getResult(0).getType()).isF32())
         return;
       others |= isa<math::ErfOp, math::LogOp>(op);
       OpBuilder builder(op);

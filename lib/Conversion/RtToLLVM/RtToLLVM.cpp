@@ -7,6 +7,7 @@
 #include "drover/Dialect/Rt/IR/Rt.h"
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/StringMap.h"
@@ -65,6 +66,8 @@ private:
   void convertSignature();
   void convert(rt::CheckIndexOp op);
   void convert(rt::LaunchOp op);
+  void convert(rt::GpuLaunchOp op);
+  Value gpuKernel(rt::GpuLaunchOp op);
   void convert(rt::MatmulOp op);
   void convert(rt::AttentionOp op);
   void convert(rt::AttentionGradOp op);
@@ -223,6 +226,8 @@ void FunctionConversion::run() {
       convert(check);
     } else if (auto launch = dyn_cast<rt::LaunchOp>(op)) {
       convert(launch);
+    } else if (auto gpuLaunch = dyn_cast<rt::GpuLaunchOp>(op)) {
+      convert(gpuLaunch);
     } else if (auto matmul = dyn_cast<rt::MatmulOp>(op)) {
       convert(matmul);
     } else if (auto attention = dyn_cast<rt::AttentionOp>(op)) {
@@ -281,6 +286,67 @@ void FunctionConversion::convert(rt::LaunchOp op) {
   Value kernel = castTo(ptr, func::ConstantOp::create(b, type, op.getKernelAttr()));
   Value count = arith::IndexCastOp::create(b, b.getI64Type(), op.getCount());
   call("drover_rt_parallel_for", {callPointer, kernel, count, i64(op.getGrain()), array});
+}
+
+/// A constant drover_gpu_kernel.
+Value FunctionConversion::gpuKernel(rt::GpuLaunchOp op) {
+  auto kernel = cast<LLVM::LLVMFuncOp>(op.lookupKernel());
+  StringRef check = op.getCheck().value_or("");
+  std::string &name = descriptors[("gpu kernel " + kernel.getSymName() + " " + check).str()];
+  if (name.empty()) {
+    name = "drover_gpu_kernel_" + std::to_string(descriptors.size());
+    auto text = [&](StringRef value) -> std::string {
+      std::string copy = value.str(); // with its terminating zero
+      descriptor(StringRef(copy.c_str(), copy.size() + 1));
+      return descriptors.lookup(StringRef(copy.c_str(), copy.size() + 1));
+    };
+    std::string nameText = text(kernel.getSymName()), checkText = op.getCheck() ? text(check) : "";
+    int32_t threads = 1;
+    for (int32_t size : kernel->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getReqntidAttrName()).asArrayRef())
+      threads *= size;
+    int32_t shared = kernel->getAttrOfType<IntegerAttr>(rt::GpuLaunchOp::kSharedBytesAttr).getInt();
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    Type word = b.getI32Type();
+    auto type = LLVM::LLVMStructType::getLiteral(b.getContext(), {ptr, ptr, word, word, word, word});
+    auto global = LLVM::GlobalOp::create(b, type, true, LLVM::Linkage::Internal, name, Attribute(), 8);
+    b.createBlock(&global.getInitializerRegion());
+    Value value = LLVM::PoisonOp::create(b, type);
+    auto insert = [&](Value field, int64_t index) {
+      value = LLVM::InsertValueOp::create(b, value, field, ArrayRef<int64_t>{index});
+    };
+    insert(LLVM::AddressOfOp::create(b, ptr, nameText), 0);
+    insert(op.getCheck() ? LLVM::AddressOfOp::create(b, ptr, checkText).getResult()
+                         : LLVM::ZeroOp::create(b, ptr).getResult(),
+           1);
+    for (auto [index, number] : {std::pair<int64_t, int32_t>(2, threads),
+                                 {3, shared},
+                                 {4, static_cast<int32_t>(op.getKernelOperands().size())},
+                                 {5, 0}})
+      insert(i32(number), index);
+    LLVM::ReturnOp::create(b, value);
+  }
+  return LLVM::AddressOfOp::create(b, ptr, name);
+}
+
+void FunctionConversion::convert(rt::GpuLaunchOp op) {
+  auto operands = op.getKernelOperands();
+  Value array, values;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&func.getBody().front());
+    array = LLVM::AllocaOp::create(b, ptr, ptr, i64(operands.size() + 2), 8);
+    values = LLVM::AllocaOp::create(b, ptr, b.getI64Type(), i64(std::max<int64_t>(operands.size(), 1)), 8);
+  }
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    Value value = isa<MemRefType>(operand.getType()) ? pointer(operand) : Value(operand);
+    SmallVector<LLVM::GEPArg, 1> index{static_cast<int32_t>(i)};
+    Value place = LLVM::GEPOp::create(b, ptr, b.getI64Type(), values, index);
+    LLVM::StoreOp::create(b, value, place);
+    LLVM::StoreOp::create(b, place, LLVM::GEPOp::create(b, ptr, ptr, array, index));
+  }
+  Value blocks = arith::IndexCastOp::create(b, b.getI64Type(), op.getBlocks());
+  call("drover_rt_gpu_launch", {callPointer, gpuKernel(op), blocks, array});
 }
 
 void FunctionConversion::convert(rt::MatmulOp op) {

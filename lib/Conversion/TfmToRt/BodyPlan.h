@@ -9,7 +9,7 @@
 #ifndef DROVER_LIB_CONVERSION_TFMTORT_BODYPLAN_H
 #define DROVER_LIB_CONVERSION_TFMTORT_BODYPLAN_H
 
-#include "RowProgram.h"
+#include "Emitter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
@@ -48,7 +48,7 @@ struct ReadBy {
 class BodyPlan {
 public:
   /// `overlaps`: collectives of tensor parallelism are under way while a matmul runs; else they are waited for at once.
-  BodyPlan(mlir::func::FuncOp func, bool overlaps) : func(func), overlaps(overlaps) {}
+  BodyPlan(mlir::func::FuncOp func, Target target, bool overlaps) : func(func), target(target), overlaps(overlaps) {}
 
   /// Plans the body; it may insert copies before the return.
   llvm::LogicalResult run();
@@ -95,6 +95,7 @@ private:
   bool mayOverwrite(const Unit &unit, mlir::Value value, mlir::Value old) const;
   Unit *unitOf(mlir::Operation *op);
 
+  Target target;
   bool overlaps;
   llvm::MapVector<mlir::Value, tfm::AccumulateOp> sinks;
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> added;    // addition -> matmul

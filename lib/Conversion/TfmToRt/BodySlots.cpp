@@ -175,11 +175,11 @@ LogicalResult BodyPlan::assignSlots(bool &again) {
     if (unit.kind == UnitKind::Rows) {
       for (const Sink &sink : unit.program.sinks)
         if (sink.columnSum)
-          sizes.push_back(columnSumBytes(unit.program, sink));
+          sizes.push_back(columnSumBytes(unit.program, sink, target));
     } else if (unit.kind == UnitKind::Library) {
       sizes.push_back(libraryScratchBytes(unit.ops.front()));
     } else if (unit.kind == UnitKind::Special) {
-      for (auto [type, count] : specialScratch(unit.ops.front()))
+      for (auto [type, count] : specialScratch(unit.ops.front(), target))
         sizes.push_back(lower::bytesOf(type) * count);
     }
     unit.scratch.assign(sizes.size(), 0);

@@ -5,6 +5,7 @@
 #include "Collectives.h"
 #include "SpecialKernels.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace drover;
@@ -224,12 +225,7 @@ struct IndexMath {
 };
 } // namespace
 
-static Value rankIndex(BodyEmitter &emitter, KernelBuilder &k, const Axes &axes) {
-  Value index = linearIndex(k.b, k.argument(emitter.call), axes);
-  return arith::IndexCastOp::create(k.b, k.b.getIndexType(), index);
-}
-
-/// Copies the rank's part of a dimension, a slab of the dimensions behind it at a time.
+/// Copies the rank's part of a dimension: an index has a slab of the dimensions behind it, on a GPU a step of one.
 static void emitAllSlice(BodyEmitter &emitter, const Views &views, shard::AllSliceOp op) {
   View input = views.of(op.getInput()), result = views.of(op.getResult());
   Axes axes = *shardAxes(op);
@@ -240,21 +236,36 @@ static void emitAllSlice(BodyEmitter &emitter, const Views &views, shard::AllSli
     view->shape.resize(dim + 1);
     view->strides.resize(dim + 1);
   }
-  int64_t stride = from.strides[dim];
+  Type storage = elementTypeOf(op.getResult());
+  int64_t count = inner; // elements of an index
+  if (emitter.target == Target::Cuda) {
+    count = lanes = std::gcd(inner, 16 / bytesOf(storage));
+    for (const View *view : {&from, &to}) {
+      lanes = std::gcd(lanes, view->offset);
+      for (int64_t stride : view->strides)
+        lanes = std::gcd(lanes, stride);
+    }
+    count = lanes;
+  }
+  int64_t stride = from.strides[dim], steps = inner / count;
   from.shape[dim] = local;
   from.strides[dim] = 0; // the row is chosen below
-  Type storage = elementTypeOf(op.getResult());
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   IndexMath m{k};
-  k.indices([&](Value slab) {
-    Value rank = rankIndex(emitter, k, axes), row = m.rem(slab, local);
+  k.indices([&](Value i) {
+    Value slab = m.div(i, steps), first = m.mul(m.rem(i, steps), count);
+    Value rank = k.rankIndex(axes), row = m.rem(slab, local);
     row = op->hasAttr(kTwoChunkAttr) ? m.twoChunk(row, rank, local, countRanks(axes)) : m.add(m.mul(rank, local), row);
     Value source = k.buffer(input.root), target = k.buffer(result.root);
     Value at = m.add(viewPosition(k, from, slab), m.mul(row, stride)), position = viewPosition(k, to, slab);
     auto copy = [&](Value j, int64_t width) {
-      Value value = k.load(source, m.add(at, j), storage, width, 1);
-      k.store(value, target, m.add(position, j), storage, width, 1, /*rounded=*/true);
+      int64_t aligned = emitter.target == Target::Cuda ? width : 1;
+      Value value = k.load(source, m.add(at, j), storage, width, 1, aligned);
+      k.store(value, target, m.add(position, j), storage, width, 1, /*rounded=*/true, aligned);
     };
+    if (emitter.target == Target::Cuda)
+      return copy(first, count);
     int64_t whole = inner / lanes * lanes;
     if (whole > 0)
       k.loop(k.index(0), k.index(whole), lanes, {}, [&](Value j, ValueRange) {
@@ -264,17 +275,18 @@ static void emitAllSlice(BodyEmitter &emitter, const Views &views, shard::AllSli
     if (inner > whole)
       copy(k.index(whole), inner - whole);
   });
-  k.launch(product(to.shape), 16384 / std::max<int64_t>(1, inner));
+  k.launch(product(to.shape) * steps, 16384 / std::max<int64_t>(1, inner));
 }
 
 static void emitGlobalIndex(BodyEmitter &emitter, const Views &views, tfm::GlobalIndexOp op) {
   View result = views.of(op.getResult());
   Axes axes = *axesOf(op, op.getAxes());
   int64_t size = result.shape[0], ranks = countRanks(axes);
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   IndexMath m{k};
   k.indices([&](Value i) {
-    Value rank = rankIndex(emitter, k, axes), index;
+    Value rank = k.rankIndex(axes), index;
     if (op.getTwoChunk()) {
       int64_t inner = ranks / axes.front().second; // ranks that share a rank's rows of the first axis
       Value row = m.add(m.mul(m.rem(rank, inner), size), i);
@@ -304,7 +316,7 @@ static void emitGlobalIndex(BodyEmitter &emitter, const Views &views, tfm::Globa
       }
     }
     Type i64 = k.b.getI64Type();
-    k.store(arith::IndexCastOp::create(k.b, i64, index), k.buffer(result.root), viewPosition(k, result, i), i64);
+    k.store(k.fromIndex(index, i64), k.buffer(result.root), viewPosition(k, result, i), i64);
   });
   k.launch(size, 1024);
 }

@@ -9,9 +9,6 @@
 
 namespace drover::lower {
 
-/// Axes of the grid with their sizes, outermost first.
-using Axes = llvm::SmallVector<std::pair<rt::Axis, int64_t>, 2>;
-
 /// The axes that an op names; failure, without a diagnostic, where the grid lacks one.
 llvm::FailureOr<Axes> axesOf(mlir::Operation *op, mlir::ArrayAttr names);
 /// The axes of a shard op; a diagnostic where `tfm.grid` and the grid do not agree.

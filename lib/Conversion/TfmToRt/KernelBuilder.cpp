@@ -28,41 +28,15 @@ Value BodyEmitter::strided(const View &view) {
   return memref::ReinterpretCastOp::create(body, type, flat, view.offset, view.shape, view.strides);
 }
 
+std::unique_ptr<KernelBuilder> BodyEmitter::kernel() {
+  return target == Target::Cuda ? createGpuKernel(*this) : createHostKernel(*this);
+}
+
 //===----------------------------------------------------------------------===//
-// Kernels
+// Indices
 //===----------------------------------------------------------------------===//
 
-KernelBuilder::KernelBuilder(BodyEmitter &emitter)
-    : b(emitter.body.getLoc(), emitter.module.getContext()), emitter(emitter) {
-  b.setInsertionPoint(emitter.function);
-  Type index = b.getIndexType();
-  std::string name = emitter.name + "_kernel_" + std::to_string(emitter.numKernels++);
-  function = func::FuncOp::create(b, name, b.getFunctionType({index, index}, {}));
-  function.setPrivate();
-  function->setAttr(rt::RtDialect::kKernelAttr, b.getUnitAttr());
-  b.setInsertionPointToEnd(function.addEntryBlock());
-  func::ReturnOp ret = func::ReturnOp::create(b);
-  b.setInsertionPoint(ret);
-}
-
-Value KernelBuilder::argument(Value bodyValue) {
-  Value &argument = arguments[bodyValue];
-  if (!argument) {
-    operands.push_back(bodyValue);
-    argument = block().addArgument(bodyValue.getType(), b.getLoc());
-  }
-  return argument;
-}
-
-void KernelBuilder::launch(Value count, int64_t grain) {
-  function.setFunctionType(b.getFunctionType(block().getArgumentTypes(), {}));
-  // A product that feeds a sum may be contracted; nothing is reassociated, and infinities are honored.
-  auto contract = arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract);
-  function.walk([&](arith::ArithFastMathInterface op) { op->setAttr(op.getFastMathAttrName(), contract); });
-  rt::LaunchOp::create(emitter.body, emitter.call, function.getSymName(), count, std::max<int64_t>(grain, 1), operands);
-}
-
-Value KernelBuilder::index(int64_t value) { return arith::ConstantIndexOp::create(b, value); }
+Value KernelBuilder::index(int64_t value) { return arith::ConstantOp::create(b, b.getIntegerAttr(indexType, value)); }
 
 Value KernelBuilder::constant(Type type, double value) {
   Type element = getElementTypeOrSelf(type);
@@ -79,17 +53,30 @@ Value KernelBuilder::scale(Value a, int64_t factor) {
   return factor == 1 ? a : arith::MulIOp::create(b, a, index(factor)).getResult();
 }
 
+static Value castInteger(ImplicitLocOpBuilder &b, Value value, Type type) {
+  Type from = value.getType();
+  if (from == type)
+    return value;
+  if (isa<IndexType>(from) || isa<IndexType>(type))
+    return arith::IndexCastOp::create(b, type, value);
+  if (from.getIntOrFloatBitWidth() < type.getIntOrFloatBitWidth())
+    return arith::ExtSIOp::create(b, type, value);
+  return arith::TruncIOp::create(b, type, value);
+}
+
+Value KernelBuilder::toIndex(Value integer) { return castInteger(b, integer, indexType); }
+
+Value KernelBuilder::fromIndex(Value index, Type type) { return castInteger(b, index, type); }
+
 Value KernelBuilder::position(Value index, int64_t size, bool fromEnd, StringRef opName) {
-  Type i64 = b.getI64Type();
-  if (index.getType() != i64)
-    index = arith::ExtSIOp::create(b, i64, index);
-  rt::CheckIndexOp::create(b, index, fromEnd ? -size : 0, size, emitter.name + ": " + opName.str());
+  index = castInteger(b, index, b.getI64Type());
+  index = checkIndex(index, fromEnd ? -size : 0, size, opName);
   if (fromEnd) {
     auto number = [&](int64_t n) { return arith::ConstantOp::create(b, b.getI64IntegerAttr(n)); };
     Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, index, number(0));
     index = arith::SelectOp::create(b, negative, arith::AddIOp::create(b, index, number(size)), index);
   }
-  return arith::IndexCastOp::create(b, b.getIndexType(), index);
+  return toIndex(index);
 }
 
 SmallVector<Value> KernelBuilder::loop(Value from, Value to, int64_t step, ValueRange carried,
@@ -103,104 +90,58 @@ SmallVector<Value> KernelBuilder::loop(Value from, Value to, int64_t step, Value
   return SmallVector<Value>(forOp.getResults());
 }
 
-void KernelBuilder::indices(function_ref<void(Value)> build) {
-  loop(begin(), end(), 1, {}, [&](Value i, ValueRange) {
-    build(i);
-    return SmallVector<Value>();
-  });
+void KernelBuilder::allowContraction(Operation *function) {
+  auto contract = arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract);
+  function->walk([&](arith::ArithFastMathInterface op) { op->setAttr(op.getFastMathAttrName(), contract); });
 }
 
 //===----------------------------------------------------------------------===//
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// `like` with another element type.
-static Type withElement(Type like, Type element) {
+Type KernelBuilder::withElement(Type like, Type element) {
   if (auto vector = dyn_cast<VectorType>(like))
     return vector.clone(element);
   return element;
 }
 
 Value KernelBuilder::widen(Value stored, Type type) {
-  Type like = stored.getType();
   if (type.isInteger(1))
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, stored, constant(like, 0));
-  if (type.isF16())
-    return arith::ExtFOp::create(b, withElement(like, b.getF32Type()), stored);
-  if (!type.isBF16())
-    return stored;
-  // bf16 is the upper half of an f32.
-  Value bits = arith::BitcastOp::create(b, withElement(like, b.getIntegerType(16)), stored);
-  Type i32 = withElement(like, b.getI32Type());
-  Value wide = arith::ShLIOp::create(b, arith::ExtUIOp::create(b, i32, bits), constant(i32, 16));
-  return arith::BitcastOp::create(b, withElement(like, b.getF32Type()), wide);
-}
-
-Value KernelBuilder::round(Value value, Type narrowType) {
-  Type like = value.getType();
-  if (narrowType.isF16()) {
-    Value half = arith::TruncFOp::create(b, withElement(like, narrowType), value);
-    return arith::ExtFOp::create(b, like, half);
-  }
-  // To nearest, ties to even: add just under half of the last kept bit, and one more where that bit is odd. A NaN
-  // keeps its upper bits and becomes quiet.
-  Type i32 = withElement(like, b.getI32Type());
-  auto number = [&](int64_t n) { return constant(i32, static_cast<double>(n)); };
-  Value bits = arith::BitcastOp::create(b, i32, value);
-  Value odd = arith::AndIOp::create(b, arith::ShRUIOp::create(b, bits, number(16)), number(1));
-  Value rounded = arith::AddIOp::create(b, arith::AddIOp::create(b, bits, number(0x7fff)), odd);
-  Value quiet = arith::OrIOp::create(b, bits, number(0x400000));
-  Value isNaN = arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
-  Value chosen = arith::SelectOp::create(b, isNaN, quiet, rounded);
-  Value kept = arith::AndIOp::create(b, chosen, number(-65536));
-  return arith::BitcastOp::create(b, like, kept);
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, stored, constant(stored.getType(), 0));
+  return isNarrowFloat(type) ? widenFloat(stored) : stored;
 }
 
 Value KernelBuilder::narrow(Value value, Type type, bool rounded) {
-  Type like = value.getType();
   if (type.isInteger(1))
-    return arith::ExtUIOp::create(b, withElement(like, b.getI8Type()), value);
-  if (type.isF16())
-    return arith::TruncFOp::create(b, withElement(like, type), value);
-  if (!type.isBF16())
-    return value;
-  if (!rounded)
-    value = round(value, type);
-  Type i32 = withElement(like, b.getI32Type());
-  Value bits = arith::BitcastOp::create(b, i32, value);
-  Value upper = arith::ShRUIOp::create(b, bits, constant(i32, 16));
-  Value half = arith::TruncIOp::create(b, withElement(like, b.getIntegerType(16)), upper);
-  return arith::BitcastOp::create(b, withElement(like, type), half);
+    return arith::ExtUIOp::create(b, withElement(value.getType(), b.getI8Type()), value);
+  return isNarrowFloat(type) ? narrowFloat(value, type, rounded) : value;
 }
 
 Value KernelBuilder::load(Value buffer, Value at, Type type) {
-  return widen(memref::LoadOp::create(b, buffer, at), type);
+  return widen(loadStored(buffer, at, storageType(type), 1), type);
 }
 
 void KernelBuilder::store(Value value, Value buffer, Value at, Type type, bool rounded) {
-  memref::StoreOp::create(b, narrow(value, type, rounded), buffer, at);
+  storeStored(narrow(value, type, rounded), buffer, at, 1);
 }
 
-Value KernelBuilder::load(Value buffer, Value at, Type type, int64_t width, int64_t stride) {
+Value KernelBuilder::load(Value buffer, Value at, Type type, int64_t width, int64_t stride, int64_t aligned) {
   auto vector = VectorType::get({width}, storageType(type));
   if (stride == 1)
-    return widen(vector::LoadOp::create(b, vector, buffer, at), type);
+    return widen(loadStored(buffer, at, vector, aligned), type);
   SmallVector<Value> lanes;
   for (int64_t i = 0; i < width; ++i)
-    lanes.push_back(memref::LoadOp::create(b, buffer, add(at, index(i * stride))));
+    lanes.push_back(loadStored(buffer, add(at, index(i * stride)), storageType(type), 1));
   return widen(vector::FromElementsOp::create(b, vector, lanes), type);
 }
 
-void KernelBuilder::store(Value value, Value buffer, Value at, Type type, int64_t width, int64_t stride, bool rounded) {
+void KernelBuilder::store(Value value, Value buffer, Value at, Type type, int64_t width, int64_t stride, bool rounded,
+                          int64_t aligned) {
   Value stored = narrow(value, type, rounded);
-  if (stride == 1) {
-    vector::StoreOp::create(b, stored, buffer, at);
-    return;
-  }
-  for (int64_t i = 0; i < width; ++i) {
-    Value lane = vector::ExtractOp::create(b, stored, i);
-    memref::StoreOp::create(b, lane, buffer, add(at, index(i * stride)));
-  }
+  if (stride == 1)
+    return storeStored(stored, buffer, at, aligned);
+  for (int64_t i = 0; i < width; ++i)
+    storeStored(vector::ExtractOp::create(b, stored, i), buffer, add(at, index(i * stride)), 1);
 }
 
 //===----------------------------------------------------------------------===//

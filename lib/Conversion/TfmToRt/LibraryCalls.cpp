@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "LibraryCalls.h"
 #include "../AttentionSizes.h"
+#include "SpecialKernels.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -209,6 +210,8 @@ void lower::emitLibraryCall(BodyEmitter &emitter, const Views &views, Operation 
   if (auto gradient = dyn_cast<tfm::AttentionGradOp>(op))
     return emitAttentionGrad(emitter, views, gradient);
   auto embedding = cast<tfm::EmbeddingGradOp>(op);
+  if (emitter.target == Target::Cuda)
+    return emitGpuEmbeddingGrad(emitter, views, embedding, target, store);
   View ids = views.of(embedding.getIds()), gradient = views.of(embedding.getGradient());
   ids.shape = {product(ids.shape)};
   ids.strides = {1};

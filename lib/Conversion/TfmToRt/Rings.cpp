@@ -115,7 +115,7 @@ private:
   }
   /// Rank 2, or 3 where there are several outer indices; `shift` is added to the offset.
   Value matrix(const Rows &part, Value shift);
-  /// A kernel over the rows of a part: their number, and `columns` of it at a time.
+  /// A kernel over the rows of a part: what `prepare` makes of a row, and some of its columns at a time.
   void perRow(KernelBuilder &k, int64_t cols, function_ref<Value(Value)> prepare,
               function_ref<void(Value, Value, Value, int64_t)> columns);
 
@@ -149,6 +149,13 @@ Value RingEmitter::matrix(const Rows &part, Value shift) {
 
 void RingEmitter::perRow(KernelBuilder &k, int64_t cols, function_ref<Value(Value)> prepare,
                          function_ref<void(Value, Value, Value, int64_t)> columns) {
+  if (emitter.target == Target::Cuda) { // neighbouring threads have neighbouring elements
+    k.indices([&](Value i) {
+      Value row = arith::DivUIOp::create(k.b, i, k.index(cols));
+      columns(row, prepare(row), arith::RemUIOp::create(k.b, i, k.index(cols)), 1);
+    });
+    return k.launch(outer * rows * cols, 1);
+  }
   int64_t lanes = emitter.lanes, vectors = cols / lanes * lanes;
   k.indices([&](Value row) {
     Value target = prepare(row);
@@ -165,14 +172,13 @@ void RingEmitter::perRow(KernelBuilder &k, int64_t cols, function_ref<Value(Valu
 
 void RingEmitter::unpack(const Rows &part, const View &whole, int64_t back) {
   Type storage = elementTypeOf(whole.root);
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   Value source = k.argument(part.buffer), target = k.buffer(whole.root);
   perRow(
       k, part.cols,
       [&](Value row) -> Value {
-        Value rank =
-            arith::IndexCastOp::create(k.b, k.b.getIndexType(), linearIndex(k.b, k.argument(emitter.call), axes));
-        Value from = arith::RemUIOp::create(k.b, k.add(rank, k.index(ranks - back)), k.index(ranks));
+        Value from = arith::RemUIOp::create(k.b, k.add(k.rankIndex(axes), k.index(ranks - back)), k.index(ranks));
         Value index = arith::DivUIOp::create(k.b, row, k.index(rows));
         Value inPart = arith::RemUIOp::create(k.b, row, k.index(rows));
         Value number = k.add(k.scale(k.add(k.scale(index, ranks), from), rows), inPart);
@@ -186,7 +192,8 @@ void RingEmitter::unpack(const Rows &part, const View &whole, int64_t back) {
 
 void RingEmitter::add(Value arrived, Value product, const Rows &to) {
   Type f32 = emitter.body.getF32Type(), storage = cast<MemRefType>(to.buffer.getType()).getElementType();
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   Value own = k.argument(product), target = k.argument(to.buffer), other = arrived ? k.argument(arrived) : Value();
   perRow(
       k, to.cols, [&](Value row) { return k.scale(row, to.cols); },

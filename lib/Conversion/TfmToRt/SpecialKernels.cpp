@@ -16,8 +16,8 @@ using namespace drover;
 using namespace drover::lower;
 
 /// Blocks of a sum of squares: fixed, so that the order of summation depends on the size alone.
-static constexpr int64_t kSquareBlocks = 64;
-/// Columns of one index of a scatter.
+static constexpr int64_t kSquareBlocks = 64, kGpuSquareBlocks = 528;
+/// Columns of one index of a scatter, on the host.
 static constexpr int64_t kScatterColumns = 64;
 static constexpr int64_t kGrain = 16384;
 
@@ -135,7 +135,8 @@ static void emitReduce(BodyEmitter &emitter, const Views &views, tfm::ReduceOp o
     (reduced ? reducedStrides : kept.strides).push_back(input.strides[i]);
   }
   Type storage = elementTypeOf(op.getInput()), type = computeType(storage);
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   k.indices([&](Value i) {
     Value buffer = k.buffer(input.root);
     Value total = nest(k, reducedShape, reducedStrides, viewPosition(k, kept, i), reduceStart(k, op.getKind(), type),
@@ -163,7 +164,8 @@ static void emitSoftmax(BodyEmitter &emitter, const Views &views, tfm::SoftmaxOp
     view->strides.erase(view->strides.begin() + axis);
   }
   Type storage = elementTypeOf(op.getInput()), type = computeType(storage);
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   k.indices([&](Value i) {
     Value from = viewPosition(k, input, i), to = viewPosition(k, result, i);
     Value buffer = k.buffer(input.root), target = k.buffer(result.root);
@@ -211,7 +213,8 @@ static void emitGenericMatmul(BodyEmitter &emitter, const Views &views, Operatio
   Type leftType = elementTypeOf(op->getOperand(0)), rightType = elementTypeOf(op->getOperand(1));
   Type resultType = elementTypeOf(op->getResult(0));
   bool f64 = leftType.isF64() || resultType.isF64();
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   Type sumType = f64 ? k.b.getF64Type() : k.b.getF32Type();
   auto widen = [&](Value value) -> Value {
     return value.getType() == sumType ? value : arith::ExtFOp::create(k.b, sumType, value).getResult();
@@ -242,17 +245,19 @@ static void emitScatterAdd(BodyEmitter &emitter, const Views &views, tfm::Scatte
   int64_t axis = op.getAxis(), size = result.shape[axis], count = product(ids.shape);
   int64_t outer = product(ArrayRef(result.shape).take_front(axis));
   int64_t inner = product(ArrayRef(result.shape).drop_front(axis + 1));
-  int64_t blocks = (inner + kScatterColumns - 1) / kScatterColumns;
+  int64_t columns = emitter.target == Target::Host ? kScatterColumns : 1;
+  int64_t blocks = (inner + columns - 1) / columns;
   Type storage = elementTypeOf(op.getResult()), type = computeType(storage);
   Type idType = elementTypeOf(op.getIndices());
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   k.indices([&](Value i) {
     Value target = type == storage ? k.buffer(result.root) : k.argument(emitter.scratch(0));
     Value source = k.buffer(updates.root), indices = k.buffer(ids.root);
     Value block = arith::RemUIOp::create(k.b, i, k.index(blocks)), o = arith::DivUIOp::create(k.b, i, k.index(blocks));
-    Value from = k.scale(block, kScatterColumns);
-    Value to = arith::MinUIOp::create(k.b, k.add(from, k.index(kScatterColumns)), k.index(inner));
-    auto columns = [&](function_ref<void(Value)> build) {
+    Value from = k.scale(block, columns);
+    Value to = arith::MinUIOp::create(k.b, k.add(from, k.index(columns)), k.index(inner));
+    auto overColumns = [&](function_ref<void(Value)> build) {
       k.loop(from, to, 1, {}, [&](Value j, ValueRange) {
         build(j);
         return SmallVector<Value>();
@@ -266,11 +271,11 @@ static void emitScatterAdd(BodyEmitter &emitter, const Views &views, tfm::Scatte
     };
     auto at = [&](int64_t rows, Value row, Value j) { return k.add(k.scale(k.add(k.scale(o, rows), row), inner), j); };
     overRows(size, [&](Value row) {
-      columns([&](Value j) { k.store(k.constant(type, 0.0), target, at(size, row, j), type); });
+      overColumns([&](Value j) { k.store(k.constant(type, 0.0), target, at(size, row, j), type); });
     });
     overRows(count, [&](Value n) {
       Value row = k.position(k.load(indices, viewPosition(k, ids, n), idType), size, /*fromEnd=*/true, "scatter_add");
-      columns([&](Value j) {
+      overColumns([&](Value j) {
         Value position = at(size, row, j);
         Value value = k.load(source, viewPosition(k, updates, at(count, n, j)), storage);
         k.store(arith::AddFOp::create(k.b, k.load(target, position, type), value), target, position, type);
@@ -278,7 +283,7 @@ static void emitScatterAdd(BodyEmitter &emitter, const Views &views, tfm::Scatte
     });
     if (type != storage)
       overRows(size, [&](Value row) {
-        columns([&](Value j) {
+        overColumns([&](Value j) {
           Value position = at(size, row, j);
           k.store(k.load(target, position, type), k.buffer(result.root), position, storage);
         });
@@ -294,7 +299,8 @@ static void emitScatterNd(BodyEmitter &emitter, const Views &views, tfm::Scatter
   int64_t depth = ids.shape.back(), tuples = product(ArrayRef(ids.shape).drop_back());
   int64_t inner = product(ArrayRef(result.shape).drop_front(depth));
   Type storage = elementTypeOf(op.getResult()), idType = elementTypeOf(op.getIndices());
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   k.indices([&](Value) {
     k.loop(k.index(0), k.index(tuples), 1, {}, [&](Value n, ValueRange) {
       Value position = k.index(0);
@@ -318,31 +324,34 @@ static void emitScatterNd(BodyEmitter &emitter, const Views &views, tfm::Scatter
 // Sums to one value, in f64
 //===----------------------------------------------------------------------===//
 
-static Value toF64(KernelBuilder &k, Value value) {
+Value lower::toF64(KernelBuilder &k, Value value) {
   Type f64 = k.b.getF64Type();
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     f64 = vector.clone(f64);
   return value.getType() == f64 ? value : arith::ExtFOp::create(k.b, f64, value).getResult();
 }
 
-/// In position order, on one thread: a logarithm a token.
-static void emitCrossEntropy(BodyEmitter &emitter, const Views &views, tfm::CrossEntropyOp op) {
-  KernelBuilder k(emitter);
-  auto loadAt = [&](Value value, Value i) {
+Value lower::addTokenLoss(KernelBuilder &k, const Views &views, tfm::CrossEntropyOp op, Value i, Value sum) {
+  auto loadAt = [&](Value value) {
     View view = views.of(value);
     return k.load(k.buffer(view.root), viewPosition(k, view, i), elementTypeOf(value));
   };
+  Value label = loadAt(op.getLabels());
+  Value counts = arith::CmpIOp::create(k.b, arith::CmpIPredicate::sge, label, k.constant(label.getType(), 0));
+  Value log = math::LogOp::create(k.b, toF64(k, loadAt(op.getSum())));
+  Value logSum = arith::AddFOp::create(k.b, log, toF64(k, loadAt(op.getMaximum())));
+  Value term = arith::SubFOp::create(k.b, logSum, toF64(k, loadAt(op.getTarget())));
+  return arith::SelectOp::create(k.b, counts, arith::AddFOp::create(k.b, sum, term), sum);
+}
+
+/// In position order, on one thread: a logarithm a token.
+static void emitCrossEntropy(BodyEmitter &emitter, const Views &views, tfm::CrossEntropyOp op) {
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   k.indices([&](Value) {
     Value loss = k.loop(k.index(0), k.index(product(shapeOf(op.getLabels()))), 1, k.constant(k.b.getF64Type(), 0.0),
                         [&](Value i, ValueRange carried) -> SmallVector<Value> {
-                          Value label = loadAt(op.getLabels(), i);
-                          Value counts = arith::CmpIOp::create(k.b, arith::CmpIPredicate::sge, label,
-                                                               k.constant(label.getType(), 0));
-                          Value log = math::LogOp::create(k.b, toF64(k, loadAt(op.getSum(), i)));
-                          Value sum = arith::AddFOp::create(k.b, log, toF64(k, loadAt(op.getMaximum(), i)));
-                          Value term = arith::SubFOp::create(k.b, sum, toF64(k, loadAt(op.getTarget(), i)));
-                          Value next = arith::AddFOp::create(k.b, carried[0], term);
-                          return {arith::SelectOp::create(k.b, counts, next, carried[0])};
+                          return {addTokenLoss(k, views, op, i, carried[0])};
                         })[0];
     k.store(loss, k.buffer(views.of(op.getLoss()).root), k.index(0), loss.getType());
   });
@@ -355,12 +364,12 @@ static void emitSumOfSquares(BodyEmitter &emitter, const Views &views, tfm::SumO
   bool dynamic = ShapedType::isDynamic(product(input.shape));
   Value partial = emitter.scratch(0);
   {
-    KernelBuilder k(emitter);
+    std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+    KernelBuilder &k = *kernel;
     Type f64 = k.b.getF64Type();
     constexpr int64_t width = 8;
     k.indices([&](Value block) {
-      Value size = dynamic ? rt::CallSizeOp::create(k.b, k.b.getIndexType(), k.argument(emitter.call)).getResult()
-                           : k.index(product(input.shape));
+      Value size = dynamic ? k.callSize() : k.index(product(input.shape));
       Value buffer = k.buffer(input.root);
       // Blocks are whole vectors long.
       Value padded = k.add(size, k.index(kSquareBlocks * width - 1));
@@ -388,7 +397,8 @@ static void emitSumOfSquares(BodyEmitter &emitter, const Views &views, tfm::SumO
     });
     k.launch(kSquareBlocks, 1);
   }
-  KernelBuilder k(emitter);
+  std::unique_ptr<KernelBuilder> kernel = emitter.kernel();
+  KernelBuilder &k = *kernel;
   Type f64 = k.b.getF64Type();
   k.indices([&](Value) {
     Value total = k.loop(k.index(0), k.index(kSquareBlocks), 1, k.constant(f64, 0.0),
@@ -410,11 +420,11 @@ bool lower::isSpecialKernel(Operation *op) {
              tfm::ScatterNdOp, tfm::SoftmaxOp, tfm::SumOfSquaresOp>(op);
 }
 
-SmallVector<std::pair<Type, int64_t>> lower::specialScratch(Operation *op) {
+SmallVector<std::pair<Type, int64_t>> lower::specialScratch(Operation *op, Target target) {
   if (isRing(op))
     return ringScratch(op);
   if (isa<tfm::SumOfSquaresOp>(op))
-    return {{Float64Type::get(op->getContext()), kSquareBlocks}};
+    return {{Float64Type::get(op->getContext()), target == Target::Host ? kSquareBlocks : kGpuSquareBlocks}};
   if (auto scatter = dyn_cast<tfm::ScatterAddOp>(op); scatter && isNarrowFloat(elementTypeOf(scatter.getResult())))
     return {{Float32Type::get(op->getContext()), product(shapeOf(scatter.getResult()))}};
   return {};
@@ -427,14 +437,19 @@ void lower::emitSpecialKernel(BodyEmitter &emitter, const Views &views, Operatio
     return emitRankKernel(emitter, views, op);
   if (isRing(op))
     return emitRing(emitter, views, op);
+  bool gpu = emitter.target == Target::Cuda;
   TypeSwitch<Operation *>(op)
       .Case([&](tfm::ConcatOp concat) { emitConcat(emitter, views, concat); })
-      .Case([&](tfm::CrossEntropyOp loss) { emitCrossEntropy(emitter, views, loss); })
+      .Case([&](tfm::CrossEntropyOp loss) {
+        gpu ? emitGpuCrossEntropy(emitter, views, loss) : emitCrossEntropy(emitter, views, loss);
+      })
       .Case([&](tfm::PadOp pad) { emitPad(emitter, views, pad); })
       .Case([&](tfm::ReduceOp reduce) { emitReduce(emitter, views, reduce); })
-      .Case([&](tfm::RopeOp rope) { emitRope(emitter, views, rope); })
+      .Case([&](tfm::RopeOp rope) { gpu ? emitGpuRope(emitter, views, rope) : emitRope(emitter, views, rope); })
       .Case([&](tfm::ScatterAddOp scatter) { emitScatterAdd(emitter, views, scatter); })
       .Case([&](tfm::ScatterNdOp scatter) { emitScatterNd(emitter, views, scatter); })
       .Case([&](tfm::SoftmaxOp softmax) { emitSoftmax(emitter, views, softmax); })
-      .Case([&](tfm::SumOfSquaresOp sum) { emitSumOfSquares(emitter, views, sum); });
+      .Case([&](tfm::SumOfSquaresOp sum) {
+        gpu ? emitGpuSumOfSquares(emitter, views, sum) : emitSumOfSquares(emitter, views, sum);
+      });
 }

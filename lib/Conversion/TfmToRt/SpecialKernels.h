@@ -18,7 +18,19 @@ void emitRope(BodyEmitter &emitter, const Views &views, tfm::RopeOp op);
 bool isSpecialKernel(mlir::Operation *op);
 void emitSpecialKernel(BodyEmitter &emitter, const Views &views, mlir::Operation *op);
 /// Element type and number of elements of the scratch buffers of a special kernel, by number.
-llvm::SmallVector<std::pair<mlir::Type, int64_t>> specialScratch(mlir::Operation *op);
+llvm::SmallVector<std::pair<mlir::Type, int64_t>> specialScratch(mlir::Operation *op, Target target);
+
+/// `sum` and the loss of token i where its label counts; to f64.
+mlir::Value addTokenLoss(KernelBuilder &k, const Views &views, tfm::CrossEntropyOp op, mlir::Value i, mlir::Value sum);
+mlir::Value toF64(KernelBuilder &k, mlir::Value value);
+
+// Kernels whose threads work together.
+void emitGpuCrossEntropy(BodyEmitter &emitter, const Views &views, tfm::CrossEntropyOp op);
+void emitGpuSumOfSquares(BodyEmitter &emitter, const Views &views, tfm::SumOfSquaresOp op);
+void emitGpuRope(BodyEmitter &emitter, const Views &views, tfm::RopeOp op);
+/// Adds to `target` by `store`.
+void emitGpuEmbeddingGrad(BodyEmitter &emitter, const Views &views, tfm::EmbeddingGradOp op, const View &target,
+                          rt::Store store);
 
 } // namespace drover::lower
 

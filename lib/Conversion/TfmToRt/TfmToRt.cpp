@@ -8,6 +8,8 @@
 #include "Emitter.h"
 #include "LibraryCalls.h"
 #include "SpecialKernels.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
@@ -106,8 +108,8 @@ static LogicalResult readConstants(func::FuncOp func) {
 namespace {
 class BodyLowering {
 public:
-  BodyLowering(ModuleOp module, func::FuncOp func, unsigned lanes, bool overlaps)
-      : module(module), func(func), plan(func, overlaps), lanes(lanes) {}
+  BodyLowering(ModuleOp module, func::FuncOp func, Target target, unsigned lanes, bool overlaps)
+      : module(module), func(func), target(target), plan(func, target, overlaps), lanes(lanes) {}
   LogicalResult run();
 
 private:
@@ -118,9 +120,12 @@ private:
   Value globalConstant(arith::ConstantOp op);
   void emitUnit(Unit &unit);
   void emitWaits(size_t index);
+  LogicalResult verifyConstants();
+  bool isWide();
 
   ModuleOp module;
   func::FuncOp func;
+  Target target;
   BodyPlan plan;
   unsigned lanes;
   BodyEmitter *emitter = nullptr;
@@ -194,8 +199,18 @@ Value BodyLowering::buffer(Value root) {
   return value ? value : value = makeBuffer(root);
 }
 
+/// What a unit's kernels are named after: its first op that is more than arithmetic.
+static std::string nameOf(const Unit &unit) {
+  for (Operation *op : unit.ops)
+    if (isa<tfm::TfmDialect>(op->getDialect()) &&
+        !isa<tfm::AccumulateOp, tfm::BroadcastOp, tfm::ReshapeOp, tfm::SliceOp, tfm::TransposeOp>(op))
+      return op->getName().stripDialect().str();
+  return unit.ops.front()->getName().stripDialect().str();
+}
+
 void BodyLowering::emitUnit(Unit &unit) {
   emitter->body.setLoc(unit.ops.back()->getLoc());
+  emitter->unitName = nameOf(unit);
   Operation *op = unit.ops.front();
   llvm::DenseMap<unsigned, Value> scratch;
   emitter->scratch = [&](unsigned number) {
@@ -208,10 +223,10 @@ void BodyLowering::emitUnit(Unit &unit) {
       for (const Sink &sink : unit.program.sinks)
         if (sink.columnSum && i++ == number) {
           Type element = unit.program.nodes[sink.node].type;
-          type = MemRefType::get({columnSumBytes(unit.program, sink) / bytesOf(element)}, element);
+          type = MemRefType::get({columnSumBytes(unit.program, sink, target) / bytesOf(element)}, element);
         }
     } else if (unit.kind == UnitKind::Special) {
-      auto [element, count] = specialScratch(op)[number];
+      auto [element, count] = specialScratch(op, target)[number];
       type = MemRefType::get({count}, element);
     }
     return view = workspaceView(unit.scratch[number], type);
@@ -239,12 +254,39 @@ void BodyLowering::emitWaits(size_t index) {
     }
 }
 
+/// Data of the host's object is no device memory: kernels carry their own, library calls cannot read it.
+LogicalResult BodyLowering::verifyConstants() {
+  for (const Unit &unit : plan.units)
+    for (Operation *op : unit.ops)
+      for (Value operand : op->getOperands())
+        if (target == Target::Cuda && (unit.kind == UnitKind::Library || unit.kind == UnitKind::Collective) &&
+            isa_and_nonnull<arith::ConstantOp>(plan.views.of(operand).root.getDefiningOp()) &&
+            !plan.views.isMaterialized(plan.views.of(operand).root))
+          return op->emitOpError("reads constant data, which the cuda target has in kernels only");
+  return success();
+}
+
+/// Whether some position in a buffer does not fit 32 bits.
+bool BodyLowering::isWide() {
+  auto large = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && (!tensor.hasStaticShape() || tensor.getNumElements() >= int64_t(1) << 30);
+  };
+  if (llvm::any_of(func.getArgumentTypes(), large))
+    return true;
+  for (Operation &op : func.getBody().front())
+    if (llvm::any_of(op.getResultTypes(), large))
+      return true;
+  return false;
+}
+
 LogicalResult BodyLowering::run() {
-  if (failed(verifyBody(func)) || failed(readConstants(func)) || failed(plan.run()))
+  if (failed(verifyBody(func)) || failed(readConstants(func)) || failed(plan.run()) || failed(verifyConstants()))
     return failure();
   func::FuncOp lowered = createFunction();
   Block *block = lowered.addEntryBlock();
-  BodyEmitter bodyEmitter(module, lowered, func.getName(), lanes);
+  BodyEmitter bodyEmitter(module, lowered, func.getName(), target, lanes);
+  bodyEmitter.isWide = isWide();
   emitter = &bodyEmitter;
   emitter->body.setInsertionPointToEnd(block);
   emitter->call = block->getArguments().back();
@@ -270,6 +312,20 @@ LogicalResult BodyLowering::run() {
 // The pass
 //===----------------------------------------------------------------------===//
 
+/// Constants that kernels of the GPU have copied.
+static void dropHostConstants(ModuleOp module) {
+  llvm::DenseSet<StringRef> used;
+  module.walk([&](memref::GetGlobalOp op) {
+    if (op->use_empty())
+      op.erase();
+    else
+      used.insert(op.getName());
+  });
+  for (auto global : llvm::make_early_inc_range(module.getOps<memref::GlobalOp>()))
+    if (!used.contains(global.getSymName()))
+      global.erase();
+}
+
 namespace {
 struct ConvertTfmToRt : drover::impl::ConvertTfmToRtBase<ConvertTfmToRt> {
   using ConvertTfmToRtBase::ConvertTfmToRtBase;
@@ -280,6 +336,11 @@ struct ConvertTfmToRt : drover::impl::ConvertTfmToRtBase<ConvertTfmToRt> {
       module.emitError("tp-overlap is none or bulk, not '") << tpOverlap << "'";
       return signalPassFailure();
     }
+    if (target != "host" && target != "cuda") {
+      module.emitError("target is host or cuda, not '") << target << "'";
+      return signalPassFailure();
+    }
+    Target kind = target == "cuda" ? Target::Cuda : Target::Host;
     SmallVector<func::FuncOp> bodies;
     for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
       if (func->hasAttr(kMicrobatchAttr))
@@ -288,14 +349,16 @@ struct ConvertTfmToRt : drover::impl::ConvertTfmToRtBase<ConvertTfmToRt> {
         bodies.push_back(func);
     }
     for (func::FuncOp func : bodies) {
-      if (failed(BodyLowering(module, func, lanes, tpOverlap == "bulk").run()))
+      if (failed(BodyLowering(module, func, kind, lanes, tpOverlap == "bulk").run()))
         return signalPassFailure();
       ++numBodies;
     }
     // The grid has served: what the bodies communicate is in their collectives.
     for (auto grid : llvm::make_early_inc_range(module.getOps<shard::GridOp>()))
       grid.erase();
-    module.walk([&](rt::LaunchOp) { ++numKernels; });
+    if (kind == Target::Cuda)
+      dropHostConstants(module);
+    module.walk([&](Operation *op) { numKernels += isa<rt::LaunchOp, rt::GpuLaunchOp>(op); });
   }
 };
 } // namespace

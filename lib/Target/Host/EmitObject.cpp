@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "../Optimize.h"
 #include "HostMachine.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -55,6 +56,20 @@ unsigned host::vectorBits(const llvm::TargetMachine &machine) {
   return has("avx512f") ? 512 : (has("avx") ? 256 : 128);
 }
 
+void drover::optimizeModule(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+}
+
 /// The module as optimized LLVM IR for the machine; null after an error.
 static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::TargetMachine &machine,
                                                llvm::LLVMContext &context) {
@@ -75,17 +90,7 @@ static std::unique_ptr<llvm::Module> translate(ModuleOp module, llvm::TargetMach
     function.addFnAttr("prefer-vector-width", std::to_string(host::vectorBits(machine)));
     function.addFnAttr(llvm::Attribute::NoUnwind);
   }
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager components;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(components);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(*llvmModule, modules);
+  optimizeModule(*llvmModule, machine);
   return llvmModule;
 }
 

@@ -30,6 +30,10 @@ void host::buildHostLoweringPipeline(OpPassManager &manager, const HostOptions &
   // After CSE, so that a function of one argument is expanded once.
   manager.addNestedPass<func::FuncOp>(createRtExpandMath());
   manager.addNestedPass<func::FuncOp>(arith::createArithExpandOpsPass());
+  addLLVMPasses(manager);
+}
+
+void host::addLLVMPasses(OpPassManager &manager) {
   manager.addPass(createConvertRtToLLVM());
   manager.addPass(createSCFToControlFlowPass());
   manager.addPass(createConvertVectorToLLVMPass());

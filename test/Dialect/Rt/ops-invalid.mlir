@@ -39,6 +39,48 @@ func.func private @body(%call: !rt.call, %n: index) {
 
 // -----
 
+// gpu_launch C1
+gpu.module @k {
+  llvm.func @k() {
+    llvm.return
+  }
+}
+func.func private @body(%call: !rt.call, %n: index) {
+  // expected-error @below {{'rt.gpu_launch' op expects @k::@k to be a function with nvvm.kernel}}
+  rt.gpu_launch %call @k::@k blocks %n ()
+  return
+}
+
+// -----
+
+// gpu_launch C2
+gpu.module @k {
+  llvm.func @k(%x: !llvm.ptr<1>, %n: i64) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32, 1, 1>, drover.shared_bytes = 0 : i64} {
+    llvm.return
+  }
+}
+func.func private @body(%call: !rt.call, %n: index, %x: memref<4xf32>) {
+  // expected-error @below {{'rt.gpu_launch' op expects @k::@k to have the arguments ('!llvm.ptr<1>', 'i64', '!llvm.ptr<1>'), not ('!llvm.ptr<1>', 'i64')}}
+  rt.gpu_launch %call @k::@k blocks %n (%x) check "body: gather" : memref<4xf32>
+  return
+}
+
+// -----
+
+// gpu_launch C3
+gpu.module @k {
+  llvm.func @k() attributes {nvvm.kernel, nvvm.reqntid = array<i32: 32, 1, 1>} {
+    llvm.return
+  }
+}
+func.func private @body(%call: !rt.call, %n: index) {
+  // expected-error @below {{'rt.gpu_launch' op expects @k::@k to have the attribute drover.shared_bytes}}
+  rt.gpu_launch %call @k::@k blocks %n ()
+  return
+}
+
+// -----
+
 // matmul C1: ranks
 func.func private @body(%call: !rt.call, %a: memref<4x8xf32>, %b: memref<2x8x6xf32>, %c: memref<4x6xf32>) {
   // expected-error @below {{'rt.matmul' op expects ranks 2 or 3 that agree, not 2, 3 and 2}}

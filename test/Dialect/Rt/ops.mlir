@@ -25,6 +25,20 @@ func.func private @body(%call: !rt.call, %x: memref<64xf32>, %a: memref<4x8xf32,
   return
 }
 
+gpu.module @scale {
+  llvm.func @scale(%x: !llvm.ptr<1>, %n: i64, %number: i64, %words: !llvm.ptr<1>) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>, drover.shared_bytes = 16 : i64} {
+    llvm.return
+  }
+}
+
+// CHECK-LABEL: func.func private @gpu
+func.func private @gpu(%call: !rt.call, %x: memref<64xf32>, %n: i64) {
+  %blocks = arith.constant 4 : index
+  // CHECK: rt.gpu_launch %{{.*}} @scale::@scale blocks %{{.*}}(%{{.*}}, %{{.*}}) check "gpu: gather" : memref<64xf32>, i64
+  rt.gpu_launch %call @scale::@scale blocks %blocks (%x, %n) check "gpu: gather" : memref<64xf32>, i64
+  return
+}
+
 // CHECK-LABEL: func.func private @attention
 func.func private @attention(%call: !rt.call, %q: memref<2x8x64xf32>, %k: memref<2x8x16xf32>, %l: memref<2x8x8xf32>, %ws: memref<512xi8>,
                              %m: memref<2x8xi64>) {

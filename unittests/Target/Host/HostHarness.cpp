@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "HostHarness.h"
+#include "Backend.h"
 #include "drover/Dialect/Rt/IR/Rt.h"
 #include "drover/Dialect/Tfm/IR/Tfm.h"
 #include "drover/rt/thread_pool.h"
@@ -33,38 +34,25 @@ CompiledBodies::CompiledBodies(const std::string &text, const host::HostOptions 
     return;
   lowered = source->clone();
   PassManager manager(context.get());
-  host::buildHostLoweringPipeline(manager, options);
+  backend::buildPipeline(manager, options);
   if (failed(manager.run(*lowered)))
     return;
-  FailureOr<SmallVector<char, 0>> object = host::emitObject(*lowered, options);
-  if (failed(object))
-    return;
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
   auto created = llvm::orc::LLJITBuilder().create();
   if (!created) {
     messages += llvm::toString(created.takeError());
     return;
   }
   std::unique_ptr<llvm::orc::LLJIT> loaded = std::move(*created);
-  llvm::orc::SymbolMap symbols;
-  auto define = [&](StringRef name, auto *function) {
-    symbols[loaded->mangleAndIntern(name)] = {llvm::orc::ExecutorAddr::fromPtr(function),
-                                              llvm::JITSymbolFlags::Exported};
-  };
-  define("drover_rt_parallel_for", &drover_rt_parallel_for);
-  define("drover_rt_matmul", &drover_rt_matmul);
-  define("drover_rt_attention", &drover_rt_attention);
-  define("drover_rt_attention_grad", &drover_rt_attention_grad);
-  define("drover_rt_embedding_grad", &drover_rt_embedding_grad);
-  define("drover_rt_collective_start", &drover_rt_collective_start);
-  define("drover_rt_collective_wait", &drover_rt_collective_wait);
-  define("drover_rt_index_error", &drover_rt_index_error);
-  llvm::cantFail(loaded->getMainJITDylib().define(llvm::orc::absoluteSymbols(symbols)));
-  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(StringRef(object->data(), object->size()), "bodies");
-  if (llvm::Error error = loaded->addObjectFile(std::move(buffer))) {
+  if (backend::load(*lowered, *loaded, options, messages))
+    jit = std::move(loaded);
+}
+
+void backend::addObject(llvm::orc::LLJIT &jit, ArrayRef<char> object, std::string &messages) {
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(StringRef(object.data(), object.size()), "bodies");
+  if (llvm::Error error = jit.addObjectFile(std::move(buffer)))
     messages += llvm::toString(std::move(error));
-    return;
-  }
-  jit = std::move(loaded);
 }
 
 CompiledBodies::~CompiledBodies() = default;
@@ -95,6 +83,7 @@ public:
     aligned = start + (64 - reinterpret_cast<uintptr_t>(start) % 64) % 64;
   }
   void *data() const { return aligned; }
+  size_t bytes() const { return size; }
   bool guardsIntact() const {
     const char *begin = memory.data(), *end = begin + memory.size();
     auto poison = [](char c) { return c == char(0xa5); };
@@ -143,11 +132,15 @@ std::vector<Tensor> CompiledBodies::run(StringRef name, ArrayRef<Tensor> argumen
     add(result, false);
   }
   Buffer workspace(workspaceBytes(name));
+  std::vector<std::unique_ptr<backend::Memory>> memory;
+  for (size_t i = 0; i < buffers.size(); ++i)
+    memory.push_back(std::make_unique<backend::Memory>(buffers[i]->data(), buffers[i]->bytes(), i < arguments.size()));
+  memory.push_back(std::make_unique<backend::Memory>(workspace.data(), workspace.bytes(), false));
   drover_pool pool(run.threads);
   drover_call call = {&pool, run.size, run.accumulate, 0, run.coordinates.data(), run.communicators, nullptr};
   drover_body_fn compiled = function(name);
   lock.unlock();
-  compiled(operands.data(), workspace.data(), &call);
+  backend::call(compiled, operands.data(), workspace.data(), call, run.threads);
   std::vector<Tensor> values;
   for (auto &[tensor, operand] : results) {
     size_t bytes = tensor.size() * byteWidth(tensor.kind);
@@ -235,7 +228,7 @@ void test::expectMatches(const std::string &text, Tolerance tolerance, int64_t s
   for (int threads : {2, 3}) {
     std::vector<Tensor> other = bodies.run(name, arguments, {threads, accumulate, size, coordinates});
     for (size_t i = 0; i < one.size(); ++i)
-      EXPECT_TRUE(sameBits(one[i], other[i])) << "result " << i << " depends on the number of threads";
+      EXPECT_TRUE(sameBits(one[i], other[i])) << "result " << i << " depends on the order of " << backend::kOrder;
   }
   if (!accumulate) // as if the accumulators held nothing
     for (unsigned i = 0; i < body.getNumResults(); ++i)

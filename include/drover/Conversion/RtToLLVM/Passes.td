@@ -3,14 +3,16 @@
 
 include "mlir/Pass/PassBase.td"
 
-def RtExpandMath : Pass<"rt-expand-math", "mlir::func::FuncOp"> {
+def RtExpandMath : Pass<"rt-expand-math"> {
   let summary = "polynomials for the functions of kernels";
   let description = [{
     Replaces f32 exp, tanh, erf, log, sin and cos, on scalars and vectors, by straight-line arithmetic: a
     library call a lane would cost more than the kernel. Errors are below 2 units in the last place (4 for
-    erf; sin and cos up to angles of 1e9); infinities and NaN are honored.
+    erf; sin and cos up to angles of 1e9); infinities and NaN are honored. With `wide` f64 log too, where there is
+    no library: a GPU.
     Expects: nothing. Guarantees: none of these functions is left in f32.
   }];
+  let options = [Option<"wide", "wide", "bool", "false", "log in f64 too">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect"];
 }
 

@@ -21,6 +21,8 @@ struct HostOptions {
 
 /// From bodies on tensors (docs/body-abi.md) to the LLVM dialect, in the phases of docs/host-lowering.md.
 void buildHostLoweringPipeline(mlir::OpPassManager &manager, const HostOptions &options);
+/// The last part of it: functions on memrefs, with their rt operations, to the LLVM dialect.
+void addLLVMPasses(mlir::OpPassManager &manager);
 void registerHostPipelines();
 
 /// A kernel of the GPU as a program carries it: struct drover_gpu_image.

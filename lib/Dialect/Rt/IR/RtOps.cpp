@@ -5,6 +5,7 @@
 #include "drover/Dialect/Rt/IR/Rt.h"
 #include "drover/rt/abi.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -81,6 +82,28 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (type.getInputs() != ArrayRef<Type>(expected) || type.getNumResults() != 0)
     return emitOpError("expects ") << getKernelAttr() << " to have the type "
                                    << FunctionType::get(getContext(), expected, {}) << ", not " << type;
+  return success();
+}
+
+Operation *GpuLaunchOp::lookupKernel() { return SymbolTable::lookupNearestSymbolFrom(*this, getKernelAttr()); }
+
+LogicalResult GpuLaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto kernel = symbols.lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(*this, getKernelAttr());
+  if (!kernel || !kernel->hasAttr(NVVM::NVVMDialect::getKernelFuncAttrName())) // C1
+    return emitOpError("expects ") << getKernelAttr() << " to be a function with "
+                                   << NVVM::NVVMDialect::getKernelFuncAttrName();
+  auto pointer = LLVM::LLVMPointerType::get(getContext(), /*addressSpace=*/1);
+  SmallVector<Type> expected; // C2
+  for (Type type : getKernelOperands().getTypes())
+    expected.push_back(isa<MemRefType>(type) ? Type(pointer) : type);
+  if (getCheck())
+    llvm::append_values(expected, Type(IntegerType::get(getContext(), 64)), Type(pointer));
+  if (ArrayRef(expected) != kernel.getArgumentTypes())
+    return emitOpError("expects ") << getKernelAttr() << " to have the arguments (" << expected << "), not ("
+                                   << kernel.getArgumentTypes() << ")";
+  for (StringRef name : {NVVM::NVVMDialect::getReqntidAttrName(), StringRef(kSharedBytesAttr)}) // C3
+    if (!kernel->hasAttr(name))
+      return emitOpError("expects ") << getKernelAttr() << " to have the attribute " << name;
   return success();
 }
 

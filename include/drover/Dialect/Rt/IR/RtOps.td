@@ -24,6 +24,8 @@ def Rt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kBodyAttr = "rt.body";
     /// Function attribute (unit): a kernel over [begin, end), its first two arguments.
     static constexpr ::llvm::StringLiteral kKernelAttr = "rt.kernel";
+    /// Attribute of a kernel of the GPU: what its name starts with (docs/cuda.md).
+    static constexpr ::llvm::StringLiteral kKernelNameAttr = "drover.kernel_name";
     /// Function attributes of a lowered body (docs/body-abi.md).
     static constexpr ::llvm::StringLiteral kWorkspaceAttr = "drover.workspace_bytes";
     static constexpr ::llvm::StringLiteral kFlopsAttr = "drover.flops";
@@ -211,6 +213,46 @@ def Rt_LaunchOp : Rt_Op<"launch", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
     $call $kernel `count` $count `grain` $grain `(` $kernel_operands `)` attr-dict (`:` type($kernel_operands)^)?
   }];
   let hasVerifier = 1;
+}
+
+def Rt_GpuLaunchOp : Rt_Op<"gpu_launch", [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                                          MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "run a kernel of the GPU on a grid of blocks";
+  let description = [{
+    `drover_rt_gpu_launch`: enqueues the kernel on the call's stream (docs/cuda.md). A kernel that reads indices from
+    memory has `check`, which says whose indices they are, and two arguments more, which the runtime gives: a number
+    and the error words, to which the first index that is out of range goes.
+
+    C1: `kernel` names a function with `nvvm.kernel` in a gpu.module.
+    C2: its arguments are a pointer for each buffer, an i64 for each number, and with `check` an i64 and a pointer.
+    C3: `kernel` has `nvvm.reqntid`, the size of its blocks, and `drover.shared_bytes`.
+
+    Example:
+    ```mlir
+    gpu.module @copy {
+      llvm.func @copy(%x: !llvm.ptr<1>, %n: i64) attributes {nvvm.kernel, nvvm.reqntid = array<i32: 256, 1, 1>, drover.shared_bytes = 0 : i64} {
+        llvm.return
+      }
+    }
+    func.func private @f(%call: !rt.call, %x: memref<64xf32>, %n: i64) {
+      %blocks = arith.constant 4 : index
+      rt.gpu_launch %call @copy::@copy blocks %blocks (%x, %n) : memref<64xf32>, i64
+      return
+    }
+    ```
+  }];
+  let arguments = (ins Rt_CallType:$call, SymbolRefAttr:$kernel, Index:$blocks,
+                       Variadic<AnyTypeOf<[AnyStridedMemRef, I64]>>:$kernel_operands, OptionalAttr<StrAttr>:$check);
+  let assemblyFormat = [{
+    $call $kernel `blocks` $blocks `(` $kernel_operands `)` (`check` $check^)? attr-dict
+    (`:` type($kernel_operands)^)?
+  }];
+  let extraClassDeclaration = [{
+    /// The kernel's function attribute: bytes of shared memory of a block, in all.
+    static constexpr ::llvm::StringLiteral kSharedBytesAttr = "drover.shared_bytes";
+    /// The kernel; null where it is missing.
+    ::mlir::Operation *lookupKernel();
+  }];
 }
 
 def Rt_MatmulOp : Rt_RuntimeOp<"matmul"> {

@@ -1,0 +1,54 @@
+//===- Cuda.h - kernels of a GPU --------------------------------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_TARGET_CUDA_CUDA_H
+#define DROVER_TARGET_CUDA_CUDA_H
+
+#include "drover/Target/Host/Host.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::gpu {
+class GPUModuleOp;
+}
+
+namespace drover {
+
+#define GEN_PASS_DECL_CUDANAMEKERNELS
+#define GEN_PASS_REGISTRATION
+#include "drover/Target/Cuda/Passes.h.inc"
+
+} // namespace drover
+
+namespace drover::cuda {
+
+/// What the lowering needs of upstream dialects beside their operations.
+void registerExtensions(mlir::DialectRegistry &registry);
+
+/// From bodies on tensors (docs/body-abi.md) to the LLVM dialect: host functions that launch, and the kernels in
+/// gpu.modules with the names of docs/cuda.md.
+void buildCudaLoweringPipeline(mlir::OpPassManager &manager, const host::HostOptions &options);
+void registerCudaPipelines();
+
+/// One error that names every operation of the bodies that no kernel computes yet.
+llvm::LogicalResult verifyHasKernels(mlir::ModuleOp module);
+
+/// PTX of a lowered kernel, for sm_90 and newer.
+llvm::FailureOr<std::string> emitPtx(mlir::gpu::GPUModuleOp kernel);
+
+/// What ptxas says of a kernel.
+struct Resources {
+  int registers = 0, sharedBytes = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0;
+};
+struct Cubin {
+  llvm::SmallVector<char, 0> image;
+  Resources resources;
+};
+/// ptxas of PATH, of CUDA_HOME, or of /usr/local/cuda; empty where there is none.
+std::string findPtxas();
+/// Assembles PTX for sm_90. Errors are located at `location`.
+llvm::FailureOr<Cubin> assemble(mlir::Location location, llvm::StringRef ptx);
+
+} // namespace drover::cuda
+
+#endif // DROVER_TARGET_CUDA_CUDA_H
