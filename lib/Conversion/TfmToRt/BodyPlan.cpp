@@ -195,7 +195,7 @@ LogicalResult BodyPlan::materializeOperands() {
     if (views.isView(op.getResult(0)) || isa<arith::ConstantOp>(op) || isInline(&op))
       continue;
     bool isShard = isCollective(&op) || isa<shard::AllSliceOp>(op);
-    if (failed(verifyLibraryCall(&op)) || (isShard && failed(verifyShardOp(&op))) ||
+    if (failed(verifyLibraryCall(&op, target)) || (isShard && failed(verifyShardOp(&op))) ||
         (isRing(&op) && failed(verifyRing(&op))))
       return failure();
     if (op.hasAttr(kCopyAttr))

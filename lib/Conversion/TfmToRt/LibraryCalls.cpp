@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "LibraryCalls.h"
 #include "../AttentionSizes.h"
+#include "GpuAttention.h"
 #include "SpecialKernels.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -182,7 +183,12 @@ static void emitAttentionGrad(BodyEmitter &emitter, const Views &views, tfm::Att
 // Dispatch
 //===----------------------------------------------------------------------===//
 
-int64_t lower::libraryScratchBytes(Operation *op) {
+int64_t lower::libraryScratchBytes(Operation *op, Target target) {
+  if (target == Target::Cuda) {
+    auto gradient = dyn_cast<tfm::AttentionGradOp>(op);
+    // A sum a row, from the first kernel to the second.
+    return gradient ? product(shapeOf(gradient.getLogSumExp())) * bytesOf(Float32Type::get(op->getContext())) : 0;
+  }
   if (auto attention = dyn_cast<tfm::AttentionOp>(op))
     return attentionWorkspace(attention);
   if (auto gradient = dyn_cast<tfm::AttentionGradOp>(op))
@@ -190,12 +196,27 @@ int64_t lower::libraryScratchBytes(Operation *op) {
   return 0;
 }
 
-LogicalResult lower::verifyLibraryCall(Operation *op) {
+template <typename Op> static LogicalResult verifyHeads(Op op) {
+  drover_attention sizes = attentionSizes(op);
+  int64_t longest = std::max(sizes.head_size, sizes.value_head_size);
+  if (longest <= kLongestHead)
+    return success();
+  return op.emitOpError("expects heads of at most ")
+         << kLongestHead << " elements for the cuda target, not " << longest;
+}
+
+LogicalResult lower::verifyLibraryCall(Operation *op, Target target) {
+  auto attention = dyn_cast<tfm::AttentionOp>(op);
+  auto gradient = dyn_cast<tfm::AttentionGradOp>(op);
+  if (target == Target::Cuda &&
+      ((attention && failed(verifyHeads(attention))) || (gradient && failed(verifyHeads(gradient)))))
+    return failure();
   if (isa<tfm::AttentionOp, tfm::AttentionGradOp, tfm::EmbeddingGradOp>(op))
     for (Value operand : op->getOperands()) {
       Type type = elementTypeOf(operand);
       if (type.isF64() || type.isF16())
-        return op->emitOpError("is supported in f32 and bf16 by the host target, not in ") << type;
+        return op->emitOpError("is supported in f32 and bf16 by the ")
+               << (target == Target::Cuda ? "cuda" : "host") << " target, not in " << type;
     }
   return success();
 }
@@ -205,12 +226,13 @@ void lower::emitLibraryCall(BodyEmitter &emitter, const Views &views, Operation 
   if (isMatmul(op))
     return emitMatmul(emitter, *matmulViews(op, views.of(op->getOperand(0)), views.of(op->getOperand(1)), target),
                       store);
+  bool isCuda = emitter.target == Target::Cuda;
   if (auto attention = dyn_cast<tfm::AttentionOp>(op))
-    return emitAttention(emitter, views, attention);
+    return isCuda ? emitGpuAttention(emitter, views, attention) : emitAttention(emitter, views, attention);
   if (auto gradient = dyn_cast<tfm::AttentionGradOp>(op))
-    return emitAttentionGrad(emitter, views, gradient);
+    return isCuda ? emitGpuAttentionGrad(emitter, views, gradient) : emitAttentionGrad(emitter, views, gradient);
   auto embedding = cast<tfm::EmbeddingGradOp>(op);
-  if (emitter.target == Target::Cuda)
+  if (isCuda)
     return emitGpuEmbeddingGrad(emitter, views, embedding, target, store);
   View ids = views.of(embedding.getIds()), gradient = views.of(embedding.getGradient());
   ids.shape = {product(ids.shape)};

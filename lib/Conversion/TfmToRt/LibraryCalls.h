@@ -12,7 +12,7 @@ namespace drover::lower {
 bool isMatmul(mlir::Operation *op);
 /// True for ops that the runtime computes; matmuls of other types than f32 and bf16 are kernels.
 bool isLibraryCall(mlir::Operation *op);
-llvm::LogicalResult verifyLibraryCall(mlir::Operation *op);
+llvm::LogicalResult verifyLibraryCall(mlir::Operation *op, Target target);
 
 /// The three matrices of a product, with their orientation.
 struct MatmulViews {
@@ -30,7 +30,7 @@ bool operandFits(mlir::Operation *op, unsigned index, const View &view);
 /// A memref of the stored matrix; `transposed` becomes its orientation against [rows, cols] of the product.
 mlir::Value matrixOperand(BodyEmitter &emitter, const View &view, bool &transposed, int64_t batch);
 
-int64_t libraryScratchBytes(mlir::Operation *op);
+int64_t libraryScratchBytes(mlir::Operation *op, Target target);
 void emitLibraryCall(BodyEmitter &emitter, const Views &views, mlir::Operation *op, const View &target,
                      rt::Store store);
 

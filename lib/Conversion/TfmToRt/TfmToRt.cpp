@@ -217,7 +217,7 @@ void BodyLowering::emitUnit(Unit &unit) {
     Value &view = scratch[number];
     if (view)
       return view;
-    MemRefType type = MemRefType::get({libraryScratchBytes(op)}, emitter->body.getI8Type());
+    MemRefType type = MemRefType::get({libraryScratchBytes(op, target)}, emitter->body.getI8Type());
     if (unit.kind == UnitKind::Rows) {
       unsigned i = 0;
       for (const Sink &sink : unit.program.sinks)

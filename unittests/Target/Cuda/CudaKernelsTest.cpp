@@ -22,33 +22,42 @@ namespace {
 struct Case {
   const char *name;
   int registers;
+  int sharedBytes = 512; // and the most shared memory of a block
 };
 constexpr Case kCases[] = {
-    {"adamw", 64},
-    {"cast_parameters", 64},
-    {"embedding_bf16", 64},
-    {"embedding_f32", 64},
-    {"gelu_bf16", 128},
-    {"gelu_f32", 128},
-    {"gelu_grad_bf16", 128},
-    {"gelu_grad_f32", 128},
-    {"layer_norm_grad_1600_f32", 128},
-    {"layer_norm_grad_16384_bf16", 128},
-    {"loss_bf16", 64},
-    {"loss_f32", 64},
-    {"rms_norm_16384_bf16", 128},
-    {"rms_norm_4096_bf16", 128},
-    {"rms_norm_4096_f32", 128},
-    {"rms_norm_grad_16384_bf16", 128},
-    {"rms_norm_grad_4096_bf16", 128},
-    {"rms_norm_grad_4096_f32", 128},
-    {"rope_bf16", 128},
-    {"rope_f32", 128},
-    {"sum_of_squares", 64},
-    {"swiglu_bf16", 128},
-    {"swiglu_f32", 128},
-    {"swiglu_grad_bf16", 128},
-    {"swiglu_grad_f32", 128},
+    {"adamw", 48},
+    {"attention_128_bf16", 255, 52224},
+    {"attention_128_f32", 255, 110592},
+    {"attention_64_bf16", 255, 46080},
+    {"attention_64_f32", 255, 104448},
+    {"attention_grad_128_bf16", 255, 69632},
+    {"attention_grad_128_f32", 255, 144384},
+    {"attention_grad_64_bf16", 255, 55296},
+    {"attention_grad_64_f32", 255, 121856},
+    {"cast_parameters", 24},
+    {"embedding_bf16", 32},
+    {"embedding_f32", 32},
+    {"gelu_bf16", 64},
+    {"gelu_f32", 32},
+    {"gelu_grad_bf16", 64},
+    {"gelu_grad_f32", 40},
+    {"layer_norm_grad_1600_f32", 72},
+    {"layer_norm_grad_16384_bf16", 64},
+    {"loss_bf16", 32},
+    {"loss_f32", 32},
+    {"rms_norm_16384_bf16", 32},
+    {"rms_norm_4096_bf16", 40},
+    {"rms_norm_4096_f32", 32},
+    {"rms_norm_grad_16384_bf16", 64},
+    {"rms_norm_grad_4096_bf16", 120},
+    {"rms_norm_grad_4096_f32", 120},
+    {"rope_bf16", 40},
+    {"rope_f32", 40},
+    {"sum_of_squares", 40},
+    {"swiglu_bf16", 32},
+    {"swiglu_f32", 32},
+    {"swiglu_grad_bf16", 48},
+    {"swiglu_grad_f32", 32},
 };
 
 /// One body of that file, lowered.
@@ -71,6 +80,12 @@ struct Lowered {
   OwningOpRef<ModuleOp> module;
 };
 
+/// What a block needs, of which ptxas does not see what a launch gives.
+int sharedBytesOf(gpu::GPUModuleOp kernel) {
+  Operation *function = kernel.lookupSymbol(kernel.getName());
+  return static_cast<int>(function->getAttrOfType<IntegerAttr>(rt::GpuLaunchOp::kSharedBytesAttr).getInt());
+}
+
 class CudaKernels : public ::testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, CudaKernels, ::testing::ValuesIn(kCases),
                          [](const auto &info) { return std::string(info.param.name); });
@@ -89,11 +104,13 @@ TEST_P(CudaKernels, AssembleWithoutSpills) {
     const cuda::Resources &used = cubin->resources;
     EXPECT_GT(used.registers, 0);
     EXPECT_LE(used.registers, GetParam().registers) << kernel.getName().str();
+    EXPECT_LE(sharedBytesOf(kernel), GetParam().sharedBytes) << kernel.getName().str();
     EXPECT_EQ(used.spillStoreBytes, 0) << kernel.getName().str();
     EXPECT_EQ(used.spillLoadBytes, 0) << kernel.getName().str();
     EXPECT_EQ(used.stackBytes, 0) << kernel.getName().str();
     EXPECT_GT(cubin->image.size(), 0u);
-    RecordProperty(kernel.getName().str(), used.registers);
+    RecordProperty(kernel.getName().str() + "_registers", used.registers);
+    RecordProperty(kernel.getName().str() + "_shared_bytes", sharedBytesOf(kernel));
     ++count;
   }
   EXPECT_GT(count, 0);

@@ -1,0 +1,142 @@
+//===- GpuAttention.h - attention on blocks of threads ----------*- C++ -*-===//
+// Part of drover, under the Apache License v2.0. See LICENSE.
+// SPDX-License-Identifier: Apache-2.0
+//===----------------------------------------------------------------------===//
+// Tiles of queries meet tiles of keys (Dao et al., "FlashAttention", 2022); no buffer grows with the product of the
+// lengths. A block of four warps has 64 rows, 16 a warp, and walks tiles of the others, of which the next is copied
+// while one is computed.
+//===----------------------------------------------------------------------===//
+#ifndef DROVER_LIB_CONVERSION_TFMTORT_GPUATTENTION_H
+#define DROVER_LIB_CONVERSION_TFMTORT_GPUATTENTION_H
+
+#include "../AttentionSizes.h"
+#include "GpuTiles.h"
+#include "LibraryCalls.h"
+
+namespace drover::lower {
+
+/// The longest heads that the kernels' registers have room for.
+constexpr int64_t kLongestHead = 128;
+
+/// A [B, S, heads * size] operand.
+struct AttentionRows {
+  View view;
+  mlir::Type element;
+  int64_t headSize = 0;
+  int64_t length() const { return view.shape[1]; }
+  int64_t stride() const { return view.strides[1]; }
+  /// Elements of which every row of a head starts at a multiple, at most 16 bytes.
+  int64_t aligned() const;
+};
+
+/// What the kernels of an attention know when they are built.
+struct AttentionProblem {
+  template <typename Op> AttentionProblem(const Views &views, Op op);
+
+  AttentionRows rows(mlir::Value value, int64_t headSize) const;
+  int64_t group() const { return sizes.heads / sizes.kv_heads; }
+  /// From a query's number to its place among the keys, where there is no query_index.
+  int64_t shift() const { return causal == tfm::CausalKind::BottomRight ? sizes.keys - sizes.queries : 0; }
+
+  const Views &views;
+  drover_attention sizes;
+  double scale, softcap;
+  int64_t window; // 0: none
+  tfm::CausalKind causal;
+  llvm::ArrayRef<float> slopes;
+  mlir::Value mask, keyMask, documents, queryIndex, logSumExp;
+  AttentionRows query, key, value;
+};
+
+/// What both directions share.
+class AttentionKernel {
+protected:
+  static constexpr int64_t kWarps = 4, kRows = kWarps * GpuTiles::kRows, kThreads = kWarps * GpuKernel::kWarp;
+
+  AttentionKernel(BodyEmitter &emitter, const AttentionProblem &problem);
+
+  /// Rows of the tiles that are walked: with the sums of longer heads there are registers for fewer.
+  int64_t tileRows() const { return padded(std::max(p.query.headSize, p.value.headSize)) <= 64 ? 64 : 32; }
+  static int64_t padded(int64_t headSize) { return (headSize + 15) / 16 * 16; }
+
+  /// The block's tile of `length` rows, its batch, and one of `heads`: tiles with the most work come first.
+  void placeBlock(int64_t length, int64_t heads, bool lastFirst);
+  int64_t numBlocks(int64_t length, int64_t heads) const;
+
+  SharedTile tileOf(const AttentionRows &rows, int64_t count, int64_t stages = 1) {
+    return tiles.allocate(count, padded(rows.headSize), stages);
+  }
+  void startCopy(const SharedTile &tile, const AttentionRows &rows, mlir::Value head, mlir::Value row);
+  /// Runs `compute` for `count` tiles, each of which `start` has begun to copy one step before.
+  llvm::SmallVector<mlir::Value>
+  walk(mlir::Value count, mlir::ValueRange carried, llvm::function_ref<void(mlir::Value step, mlir::Value stage)> start,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value step, mlir::Value stage, mlir::ValueRange)>
+           compute);
+  /// The first key that queries from `firstQuery` on may see, a multiple of tileRows(), and the number of tiles.
+  std::pair<mlir::Value, mlir::Value> keysOf(mlir::Value firstQuery);
+  /// The same of queries for the block's keys.
+  std::pair<mlir::Value, mlir::Value> queriesOf(mlir::Value firstKey);
+
+  struct Query {
+    mlir::Value number, position, document;
+  };
+  struct Key {
+    mlir::Value number, document, takesPart, bias;
+  };
+  Query queryAt(mlir::Value number);
+  Key keyAt(mlir::Value number, mlir::Value head);
+  mlir::Value biasOf(mlir::Value key, mlir::Value head);
+  /// The thread's rows of the block's tile, and its columns of a tile that starts at `first`.
+  llvm::SmallVector<mlir::Value> ownRows();
+  llvm::SmallVector<mlir::Value> ownColumns(mlir::Value first);
+
+  /// What a fragment of <q, k> is of. A row is a query and a column a key, or the other way round.
+  struct Pairs {
+    llvm::ArrayRef<Query> queries;
+    llvm::ArrayRef<Key> keys;
+    mlir::Value firstQuery, firstKey, head;
+    bool rowsAreKeys = false;
+  };
+  /// From <q, k> to scores times log2(e), -inf where a pair takes no part. `caps`: tanh of each, where there is a
+  /// softcap.
+  void score(Fragment &scores, const Pairs &pairs, Fragment *caps = nullptr);
+
+  /// Stores the thread's part of a row of sums, times `factors` by row.
+  void storeRows(const Fragment &sums, mlir::ArrayRef<mlir::Value> factors, const AttentionRows &rows,
+                 mlir::Value head);
+  mlir::Value statistic(mlir::Value head, mlir::Value query);
+  mlir::Value clamped(mlir::Value number, int64_t size, int64_t step);
+
+  mlir::Value real(double value) { return k.constant(k.b.getF32Type(), value); }
+  mlir::Value times(mlir::Value a, mlir::Value x) { return mlir::arith::MulFOp::create(k.b, a, x); }
+  mlir::Value minus(mlir::Value a, mlir::Value x) { return mlir::arith::SubFOp::create(k.b, a, x); }
+  mlir::Value isMinusInfinity(mlir::Value value);
+
+  const AttentionProblem &p;
+  GpuKernel k;
+  GpuTiles tiles;
+  mlir::Value batch, head, first; // of the block; first: of its rows
+
+private:
+  mlir::Value restricts(const Pairs &pairs);
+  mlir::Value takesPart(const Query &query, const Key &key, mlir::Value head, bool checksEnd, mlir::Value &score);
+  mlir::Value limit(mlir::Value value, int64_t high);
+  std::pair<mlir::Value, mlir::Value> tilesOf(mlir::Value begin, mlir::Value end);
+};
+
+/// Launches the kernels of an attention, of its gradients.
+void emitGpuAttention(BodyEmitter &emitter, const Views &views, tfm::AttentionOp op);
+void emitGpuAttentionGrad(BodyEmitter &emitter, const Views &views, tfm::AttentionGradOp op);
+
+template <typename Op>
+AttentionProblem::AttentionProblem(const Views &views, Op op)
+    : views(views), sizes(attentionSizes(op)), scale(op.getScale().convertToDouble()),
+      softcap(op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0.0), window(op.getWindow().value_or(0)),
+      causal(op.getCausal()), slopes(op.getAlibiSlopes().value_or(llvm::ArrayRef<float>())), mask(op.getMask()),
+      keyMask(op.getKeyMask()), documents(op.getDocuments()), queryIndex(op.getQueryIndex()),
+      logSumExp(op.getLogSumExp()), query(rows(op.getQuery(), sizes.head_size)),
+      key(rows(op.getKey(), sizes.head_size)), value(rows(op.getValue(), sizes.value_head_size)) {}
+
+} // namespace drover::lower
+
+#endif // DROVER_LIB_CONVERSION_TFMTORT_GPUATTENTION_H
