@@ -86,7 +86,7 @@ void NcclCommunicator::connect() {
 /// Of those who should have come to the group.
 std::string NcclCommunicator::describeAbsent() const {
   std::vector<int> absent;
-  TimePoint until = std::chrono::steady_clock::now() + 1s;
+  TimePoint until = std::chrono::steady_clock::now() + 5s; // who has come has said so long since
   for (int member : members())
     if (!owner.rendezvous->get(joinKey + std::to_string(member), until))
       absent.push_back(member);

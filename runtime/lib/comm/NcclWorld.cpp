@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 /// How long a rank that has failed may take to get out of NCCL and CUDA before its process is ended.
 static constexpr auto stuckAfter = 20s;
 /// How long others may take to say what they have issued.
-static constexpr auto surveySpan = 2s;
+static constexpr auto surveySpan = 5s;
 
 static TimePoint after(double seconds) {
   return std::chrono::steady_clock::now() +

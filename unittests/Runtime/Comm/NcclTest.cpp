@@ -167,7 +167,7 @@ TEST_F(Nccl, TheWatchdogEndsWhatTheHostDoesNotWaitFor) {
     if (world.rank() == 0)
       group->allReduce(value.data(), value.data(), 1, DROVER_I64, ReduceOp::Sum)
           .waitOn(device.stream(DROVER_STREAM_COMPUTE));
-    std::this_thread::sleep_for(std::chrono::seconds(2));
+    std::this_thread::sleep_for(std::chrono::seconds(6));
     group->barrier();
   });
   std::string reason =
