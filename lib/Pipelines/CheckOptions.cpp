@@ -65,17 +65,12 @@ std::string checkPhases(const CompileOptions &options) {
   return error;
 }
 
-/// What a target can write; the part of drover that makes executables for a GPU is not built yet.
+/// What a target can write.
 std::string checkEmit(const CompileOptions &options) {
-  bool cuda = options.target == "cuda";
-  if (!cuda && (options.emit == Emit::Ptx || options.emit == Emit::Cubin))
-    return std::string("--emit=") + (options.emit == Emit::Ptx ? "ptx" : "cubin") +
-           ": needs --target=cuda; accepted on the host are mlir, llvm, obj and exe";
-  bool machine = options.emit == Emit::Llvm || options.emit == Emit::Object || options.emit == Emit::Executable;
-  StringRef last = lastPhase(options);
-  if (cuda && machine && (last == "object" || last == "link"))
-    return "--target=cuda: writes no executable yet; accepted are --emit=mlir, ptx and cubin";
-  return "";
+  if (options.target == "cuda" || (options.emit != Emit::Ptx && options.emit != Emit::Cubin))
+    return "";
+  return std::string("--emit=") + (options.emit == Emit::Ptx ? "ptx" : "cubin") +
+         ": needs --target=cuda; accepted on the host are mlir, llvm, obj and exe";
 }
 
 } // namespace

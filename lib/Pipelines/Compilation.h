@@ -6,6 +6,7 @@
 #define DROVER_LIB_PIPELINES_COMPILATION_H
 
 #include "drover/Pipelines/Compile.h"
+#include "drover/Target/Host/Host.h"
 #include "mlir/Pass/PassManager.h"
 
 namespace drover {
@@ -43,7 +44,11 @@ private:
   mlir::LogicalResult lower();
   mlir::LogicalResult object();
   mlir::LogicalResult link();
-  mlir::LogicalResult writeKernels();
+  /// Adds the step program, as data, to the lowered module.
+  mlir::LogicalResult embed(llvm::ArrayRef<host::GpuImage> images, llvm::StringRef gpuModules);
+  // The part of `object` that is about kernels of a GPU, CompileToCuda.cpp.
+  mlir::LogicalResult kernels();
+  mlir::LogicalResult writeKernels(llvm::ArrayRef<host::GpuImage> images);
   bool emitsKernels() const { return options.emit == Emit::Ptx || options.emit == Emit::Cubin; }
 
   static mlir::LogicalResult (Compilation::*const kPhaseMethods[])();
@@ -67,8 +72,9 @@ private:
   std::string modelHash;
   schedule::StepProgram step;
   bool checksOnly = false;
-  std::vector<std::string> faults; // of the step program
-  std::string objectFile;          // where `object` wrote
+  std::vector<std::string> faults;    // of the step program
+  std::vector<std::string> bodyNames; // of `step`, as functions of the lowered module
+  std::string objectFile;             // where `object` wrote
 };
 
 /// Links an object with the runtime to an executable. Located error with what was tried where that fails.

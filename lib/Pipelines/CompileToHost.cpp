@@ -9,10 +9,8 @@
 #include "drover/Schedule/Serialize.h"
 #include "drover/Target/Cuda/Cuda.h"
 #include "drover/Target/Host/Host.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/Path.h"
 
 using namespace mlir;
 
@@ -58,7 +56,6 @@ LogicalResult Compilation::lower() {
           host::buildHostLoweringPipeline(manager, hostOptions);
       })))
     return failure();
-  std::vector<std::string> names;
   for (schedule::Body &body : step.bodies) {
     Operation *function = module->lookupSymbol(body.name);
     auto bytes = function ? function->getAttrOfType<IntegerAttr>(rt::RtDialect::kWorkspaceAttr) : IntegerAttr();
@@ -66,49 +63,32 @@ LogicalResult Compilation::lower() {
       return error() << "body '" << body.name << "' was lowered without '" << rt::RtDialect::kWorkspaceAttr << "'";
     body.workspaceBytes = bytes.getInt();
     body.collectives = collectivesOf(function);
-    names.push_back(body.name);
+    bodyNames.push_back(body.name);
   }
   schedule::measureWorkspace(step);
-  if (checksOnly)
-    return success();
-  llvm::ArrayRef actions(reinterpret_cast<const char *>(step.actions.data()),
-                         step.actions.size() * sizeof(drover_action));
+  // Kernels of a GPU are part of the program, and not compiled yet.
+  return checksOnly || cuda ? success() : embed({}, "");
+}
+
+LogicalResult Compilation::embed(llvm::ArrayRef<host::GpuImage> images, StringRef gpuModules) {
   std::string metadata = schedule::serializeMetadata(step);
   host::ProgramParts parts;
   parts.metadata = metadata;
-  parts.actions = actions;
-  parts.bodies = names;
+  parts.actions =
+      llvm::ArrayRef(reinterpret_cast<const char *>(step.actions.data()), step.actions.size() * sizeof(drover_action));
+  parts.bodies = bodyNames;
+  parts.images = images;
+  parts.gpuModules = gpuModules;
   return host::embedProgram(*module, parts);
 }
 
-/// --emit=ptx or cubin: a file a kernel, NAME.ptx or NAME.cubin, in the folder OUT.
-LogicalResult Compilation::writeKernels() {
-  bool assembled = options.emit == Emit::Cubin;
-  for (auto kernel : module->getOps<gpu::GPUModuleOp>()) {
-    FailureOr<std::string> ptx = cuda::emitPtx(kernel);
-    if (failed(ptx))
-      return failure();
-    FailureOr<cuda::Cubin> cubin = cuda::Cubin();
-    if (assembled && failed(cubin = cuda::assemble(kernel.getLoc(), *ptx)))
-      return failure();
-    SmallString<128> path(options.output);
-    llvm::sys::path::append(path, kernel.getName() + (assembled ? ".cubin" : ".ptx"));
-    std::error_code code;
-    llvm::raw_fd_ostream file(path, code);
-    if (!code) {
-      file << (assembled ? StringRef(cubin->image.data(), cubin->image.size()) : StringRef(*ptx));
-      file.close();
-      code = file.error();
-    }
-    if (code)
-      return error() << "cannot write '" << path << "': " << code.message();
-  }
-  return success();
-}
-
 LogicalResult Compilation::object() {
-  if (emitsKernels())
-    return writeKernels();
+  if (options.target == "cuda") {
+    if (failed(kernels()))
+      return failure();
+    if (emitsKernels())
+      return success();
+  }
   host::HostOptions hostOptions;
   hostOptions.cpu = options.hostCpu;
   if (options.emit == Emit::Llvm)

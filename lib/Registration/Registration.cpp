@@ -24,6 +24,7 @@ void drover::registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<tfm::TfmDialect>();
   tfm::registerUpstreamGradients(registry);
   tfm::registerUpstreamPartitionRules(registry);
+  cuda::registerExtensions(registry);
 }
 
 void drover::registerAllPasses() {

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace drover;
 
-static constexpr llvm::StringLiteral kArchitecture = "sm_90", kDefaultFolder = "/usr/local/cuda";
+static constexpr llvm::StringLiteral kDefaultFolder = "/usr/local/cuda";
 
 std::string cuda::findPtxas() {
   if (auto found = llvm::sys::findProgramByName("ptxas"))
@@ -64,7 +64,7 @@ FailureOr<cuda::Cubin> cuda::assemble(Location location, StringRef ptx) {
   llvm::raw_fd_ostream(source.path, code) << ptx;
   if (code)
     return emitError(location) << "cannot write '" << source.path << "': " << code.message();
-  std::string message, architecture = ("-arch=" + kArchitecture).str();
+  std::string message, architecture = "-arch=sm_" + std::to_string(kArchitecture);
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log.path), StringRef(log.path)};
   int status = llvm::sys::ExecuteAndWait(ptxas, {ptxas, architecture, "-v", "-o", image.path, source.path},
                                          std::nullopt, redirects, 0, 0, &message);

@@ -5,32 +5,33 @@
 #include "../Optimize.h"
 #include "drover/Target/Cuda/Cuda.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
+#include <mutex>
 
 using namespace mlir;
 using namespace drover;
 
 static std::unique_ptr<llvm::TargetMachine> createMachine(std::string &error) {
-  LLVMInitializeNVPTXTargetInfo();
-  LLVMInitializeNVPTXTarget();
-  LLVMInitializeNVPTXTargetMC();
-  LLVMInitializeNVPTXAsmPrinter();
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
   llvm::Triple triple("nvptx64-nvidia-cuda");
   const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!target)
     return nullptr;
   llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, "sm_90", "+ptx80", options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, "sm_" + std::to_string(cuda::kArchitecture), "+ptx80", options, std::nullopt,
+                                  std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 FailureOr<std::string> cuda::emitPtx(gpu::GPUModuleOp kernel) {
@@ -38,12 +39,6 @@ FailureOr<std::string> cuda::emitPtx(gpu::GPUModuleOp kernel) {
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(error);
   if (!machine)
     return kernel.emitError(error);
-  DialectRegistry registry;
-  registerBuiltinDialectTranslation(registry);
-  registerGPUDialectTranslation(registry);
-  registerLLVMDialectTranslation(registry);
-  registerNVVMDialectTranslation(registry);
-  kernel.getContext()->appendDialectRegistry(registry);
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernel, context, kernel.getName());
   if (!module)

@@ -48,6 +48,21 @@ struct Cubin {
 std::string findPtxas();
 /// Assembles PTX for sm_90. Errors are located at `location`.
 llvm::FailureOr<Cubin> assemble(mlir::Location location, llvm::StringRef ptx);
+/// The compute capability that `assemble` assembles for, 10 * major + minor.
+inline constexpr unsigned kArchitecture = 90;
+
+struct ImageOptions {
+  /// Cubins too, for which ptxas is needed.
+  bool assembled = true;
+  /// Where cubins are kept, by the hash of their PTX and of ptxas' version. Empty: nowhere.
+  std::string cacheFolder;
+};
+/// DROVER_KERNEL_CACHE (empty: nowhere); else drover/kernels in XDG_CACHE_HOME, or in .cache of HOME.
+std::string defaultCacheFolder();
+/// The images of all kernels of a lowered module, in its order, made on the context's threads.
+llvm::FailureOr<std::vector<host::GpuImage>> emitImages(mlir::ModuleOp module, const ImageOptions &options);
+/// Moves the gpu.modules out of a module, into MLIR bytecode of one of their own.
+llvm::FailureOr<std::string> takeKernels(mlir::ModuleOp module);
 
 } // namespace drover::cuda
 
