@@ -51,11 +51,17 @@ static int numberBefore(StringRef text, StringRef pattern) {
   return number;
 }
 
+LogicalResult cuda::verifyHasPtxas(Location location) {
+  if (!findPtxas().empty())
+    return success();
+  return emitError(location) << "no ptxas in PATH, in bin of CUDA_HOME or CUDA_PATH, or in " << kDefaultFolder
+                             << "/bin; --emit=ptx needs none";
+}
+
 FailureOr<cuda::Cubin> cuda::assemble(Location location, StringRef ptx) {
+  if (failed(verifyHasPtxas(location)))
+    return failure();
   std::string ptxas = findPtxas();
-  if (ptxas.empty())
-    return emitError(location) << "no ptxas in PATH, in bin of CUDA_HOME or CUDA_PATH, or in " << kDefaultFolder
-                               << "/bin; --emit=ptx needs none";
   TemporaryFile source, image, log;
   for (auto [file, suffix] : {std::pair(&source, "ptx"), {&image, "cubin"}, {&log, "log"}})
     if (std::error_code code = file->create(suffix))

@@ -100,6 +100,8 @@ private:
 FailureOr<std::vector<host::GpuImage>> cuda::emitImages(ModuleOp module, const ImageOptions &options) {
   auto kernels = llvm::to_vector(module.getOps<gpu::GPUModuleOp>());
   std::vector<host::GpuImage> images(kernels.size());
+  if (options.assembled && !kernels.empty() && failed(verifyHasPtxas(kernels.front().getLoc())))
+    return failure(); // once, not for every kernel
   CubinCache cache(options.assembled ? options.cacheFolder : "");
   auto emit = [&](size_t number) -> LogicalResult {
     gpu::GPUModuleOp kernel = kernels[number];

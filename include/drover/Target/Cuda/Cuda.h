@@ -46,6 +46,8 @@ struct Cubin {
 };
 /// ptxas of PATH, of CUDA_HOME, or of /usr/local/cuda; empty where there is none.
 std::string findPtxas();
+/// An error at `location` where there is none.
+llvm::LogicalResult verifyHasPtxas(mlir::Location location);
 /// Assembles PTX for sm_90. Errors are located at `location`.
 llvm::FailureOr<Cubin> assemble(mlir::Location location, llvm::StringRef ptx);
 /// The compute capability that `assemble` assembles for, 10 * major + minor.
