@@ -16,19 +16,19 @@ using namespace drover;
 
 static constexpr llvm::StringLiteral kDefaultFolder = "/usr/local/cuda";
 
+static std::string ptxasIn(StringRef folder) {
+  SmallString<128> path(folder);
+  llvm::sys::path::append(path, "bin", "ptxas");
+  return llvm::sys::fs::can_execute(path) ? path.str().str() : "";
+}
+
 std::string cuda::findPtxas() {
+  for (const char *name : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char *folder = getenv(name); folder && *folder)
+      return ptxasIn(folder); // this toolkit, or none
   if (auto found = llvm::sys::findProgramByName("ptxas"))
     return *found;
-  const char *folders[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), kDefaultFolder.data()};
-  for (const char *folder : folders) {
-    if (!folder)
-      continue;
-    SmallString<128> path(folder);
-    llvm::sys::path::append(path, "bin", "ptxas");
-    if (llvm::sys::fs::can_execute(path))
-      return path.str().str();
-  }
-  return "";
+  return ptxasIn(kDefaultFolder);
 }
 
 namespace {
@@ -54,8 +54,8 @@ static int numberBefore(StringRef text, StringRef pattern) {
 LogicalResult cuda::verifyHasPtxas(Location location) {
   if (!findPtxas().empty())
     return success();
-  return emitError(location) << "no ptxas in PATH, in bin of CUDA_HOME or CUDA_PATH, or in " << kDefaultFolder
-                             << "/bin; --emit=ptx needs none";
+  return emitError(location) << "no ptxas in bin of CUDA_HOME or CUDA_PATH, where one is set, else in PATH or in "
+                             << kDefaultFolder << "/bin; --emit=ptx needs none";
 }
 
 FailureOr<cuda::Cubin> cuda::assemble(Location location, StringRef ptx) {

@@ -44,7 +44,7 @@ struct Cubin {
   llvm::SmallVector<char, 0> image;
   Resources resources;
 };
-/// ptxas of PATH, of CUDA_HOME, or of /usr/local/cuda; empty where there is none.
+/// ptxas of CUDA_HOME or CUDA_PATH where one is set, else of PATH or of /usr/local/cuda; empty where there is none.
 std::string findPtxas();
 /// An error at `location` where there is none.
 llvm::LogicalResult verifyHasPtxas(mlir::Location location);
