@@ -65,12 +65,15 @@ std::string checkPhases(const CompileOptions &options) {
   return error;
 }
 
-/// What a target can write.
+/// What a target can write; the runtime's interpreter does not run bodies of a GPU yet.
 std::string checkEmit(const CompileOptions &options) {
-  if (options.target == "cuda" || (options.emit != Emit::Ptx && options.emit != Emit::Cubin))
-    return "";
-  return std::string("--emit=") + (options.emit == Emit::Ptx ? "ptx" : "cubin") +
-         ": needs --target=cuda; accepted on the host are mlir, llvm, obj and exe";
+  bool cuda = options.target == "cuda";
+  if (!cuda && (options.emit == Emit::Ptx || options.emit == Emit::Cubin))
+    return std::string("--emit=") + (options.emit == Emit::Ptx ? "ptx" : "cubin") +
+           ": needs --target=cuda; accepted on the host are mlir, llvm, obj and exe";
+  if (cuda && lastPhase(options) == "link")
+    return "--target=cuda: writes no executable yet; accepted are --emit=mlir, llvm, ptx, cubin and obj";
+  return "";
 }
 
 } // namespace
