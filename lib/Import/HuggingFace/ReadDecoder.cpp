@@ -71,6 +71,18 @@ Activation readActivation(Config &config, StringRef key, StringRef fallback) {
   return activation.value_or(Activation::Silu);
 }
 
+/// Settings that are not read would be a model's other positions: settings of kinds of layers, multimodal sections.
+void checkRopeKeys(Config &config, StringRef name, const llvm::json::Object *settings) {
+  constexpr llvm::StringLiteral known[] = {"rope_type",        "type",
+                                           "rope_theta",       "partial_rotary_factor",
+                                           "factor",           "low_freq_factor",
+                                           "high_freq_factor", "original_max_position_embeddings"};
+  for (const auto &[key, value] : *settings)
+    if (!llvm::is_contained(known, StringRef(key)) && value.kind() != llvm::json::Value::Null)
+      return config.error("config has '" + StringRef(key) + "' in '" + name + "', which expects only " +
+                          llvm::join(ArrayRef(known), ", "));
+}
+
 /// Both spellings: `rope_parameters` (transformers 5) and `rope_theta` with `rope_scaling`.
 void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef thetaKey = "rope_theta",
               StringRef fractionKey = "partial_rotary_factor", double fractionDefault = 1.0) {
@@ -114,11 +126,12 @@ void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef 
     type = settings->getString("type");
   StringRef kind = type.value_or("default");
   if (kind == "default")
-    return;
+    return checkRopeKeys(config, settings == parameters ? "rope_parameters" : "rope_scaling", settings);
   if (kind != "linear" && kind != "llama3") {
     config.error("config has unsupported rope scaling '" + kind + "'; supported are default, linear and llama3");
     return;
   }
+  checkRopeKeys(config, settings == parameters ? "rope_parameters" : "rope_scaling", settings);
   double factor = field(settings, "factor", {}), low = 1, high = 4, original = 1;
   if (kind == "llama3") {
     low = field(settings, "low_freq_factor", {});

@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace drover::rt {
 
@@ -251,6 +253,22 @@ void CheckpointReader::store(ParameterFiller &filler) const {
     filler.fill(program.parameters[i], straightSource(sources[i]->data, *storedDType(sources[i]->dtype), 0));
 }
 
+static bool isFolder(const std::string &path) {
+  struct stat status = {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/// What --save-weights and Hugging Face call the file of a folder.
+static std::string checkpointIn(const std::string &folder) {
+  const char *const names[] = {"model.safetensors.index.json", "model.safetensors"};
+  for (const char *name : names) {
+    std::string path = folder + "/" + name;
+    if (::access(path.c_str(), F_OK) == 0)
+      return path;
+  }
+  fail("--init=", folder, ": expected ", names[0], " or ", names[1], " in the folder");
+}
+
 void initializeParameters(const Program &program, const Coordinates &place, const InitOptions &options,
                           const ParameterMemory &memory) {
   ParameterFiller filler(program, place, memory);
@@ -267,8 +285,10 @@ void initializeParameters(const Program &program, const Coordinates &place, cons
     return initializeRandomly(program, options.seed, filler);
   if (source == "model")
     return initializeFromModel(program, options, filler);
+  if (isFolder(source))
+    source = checkpointIn(source);
   if (!endsWith(source, ".safetensors") && !endsWith(source, ".json"))
-    fail("--init=", source, ": expected model, random, FILE.safetensors or INDEX.json");
+    fail("--init=", source, ": expected model, random, FILE.safetensors, INDEX.json or the folder of one");
   TensorFiles files(source);
   CheckpointReader reader(program, files);
   reader.match();

@@ -182,7 +182,7 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
 
   parser.section("weights");
   parser.text("init", &options.init, "SOURCE",
-              "model (the file named at compile), random, FILE.safetensors or\nINDEX.json (default: model where it has "
+              "model (the file named at compile), random, FILE.safetensors,\nINDEX.json or the folder of one (default: model where it has "
               "weights, else random)");
   parser.text("model", &options.model, "PATH", "where the model file is now, for --init=model");
   parser.text("save-weights", &options.saveWeights, "PATH",
@@ -258,7 +258,7 @@ std::optional<ForwardOptions> parseForwardOptions(const std::string &program, co
 
   parser.section("weights");
   parser.text("init", &options.init, "SOURCE",
-              "model (the file named at compile), random, FILE.safetensors or\nINDEX.json (default: model where it has "
+              "model (the file named at compile), random, FILE.safetensors,\nINDEX.json or the folder of one (default: model where it has "
               "weights, else random)");
   parser.text("model", &options.model, "PATH", "where the model file is now, for --init=model");
   parser.custom("seed", "SEED", "of --init=random (default 1)", [&](std::string_view text) {

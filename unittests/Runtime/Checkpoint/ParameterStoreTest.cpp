@@ -119,7 +119,8 @@ TEST_F(ParameterStoreTest, ChangedModelFilesAreRefused) {
 TEST_F(ParameterStoreTest, AProgramWithoutWeightsSaysSo) {
   refuses({"model", "", 1}, "--init=model: the model that was compiled has no weights");
   refuses({"random", "x.onnx", 1}, "--model=x.onnx: expected --init=model with it");
-  refuses({"weights.bin", "", 1}, "--init=weights.bin: expected model, random, FILE.safetensors or INDEX.json");
+  refuses({"weights.bin", "", 1},
+          "--init=weights.bin: expected model, random, FILE.safetensors, INDEX.json or the folder of one");
 }
 
 TEST_F(ParameterStoreTest, CheckpointsOfEveryFloatTypeAreRead) {
@@ -168,6 +169,10 @@ TEST_F(ParameterStoreTest, ShardsAreReadThroughTheirIndex) {
   auto [t, b] = load({folder.path("out/model.safetensors.index.json"), "", 1});
   EXPECT_EQ(t, table);
   EXPECT_EQ(b, bias);
+  EXPECT_EQ(load({folder.path("out"), "", 1}).first, table); // as --save-weights wrote it
+  std::filesystem::create_directory(folder.path("empty"));
+  refuses({folder.path("empty"), "", 1},
+          "empty: expected model.safetensors.index.json or model.safetensors in the folder");
 }
 
 TEST_F(ParameterStoreTest, ForwardProgramsHoldTheComputeType) {

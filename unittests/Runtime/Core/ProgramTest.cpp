@@ -85,7 +85,7 @@ TEST(Program, OtherTasksAndLayoutsAreRefused) {
   ToyProgram toy;
   drover_program program = toy.program();
   program.version = 9;
-  expectError([&] { Program loaded(program); }, "program of version 9, this runtime runs version 1");
+  expectError([&] { Program loaded(program); }, "program of version 9, this runtime runs version 2");
 }
 
 TEST(Program, DamagedActionsAreRefused) {

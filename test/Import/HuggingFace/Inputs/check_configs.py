@@ -73,6 +73,9 @@ CASES = [
     (LLAMA, dict(model_type="bert"), "config has an unsupported model 'bert'; supported are gemma, gpt2"),
     (LLAMA, dict(hidden_act="relu"), "'hidden_act' to be silu, gelu, gelu_new, gelu_pytorch_tanh or gelu_fast, not 'relu'"),
     (LLAMA, dict(rope_scaling=dict(rope_type="yarn", factor=2.0)), "unsupported rope scaling 'yarn'"),
+    (LLAMA, dict(rope_parameters=dict(full_attention=dict(rope_theta=5e5))), "config has 'full_attention' in 'rope_parameters'"),
+    (LLAMA, dict(rope_scaling=dict(LLAMA3, mrope_section=[1, 2])), "config has 'mrope_section' in 'rope_scaling'"),
+    (LLAMA, dict(rope_scaling=dict(type="linear", factor=2.0, attention_factor=None)), None),
     (GPT2, dict(add_cross_attention=True), "config has add_cross_attention"),
 ]
 TEXTS = [("", "config is not JSON"), ("[" * 100000, "config nests deeper"), ("[1, 2]", "config expects a JSON object"), ('{"model_type": "llama"', "config is not JSON"),
