@@ -68,6 +68,8 @@ Tensor valueFor(const std::string &name, RankedTensorType type) {
       tensor.ints[i] = i == 2 ? -1 : (7 * i + 1) % 13;
     else if (name == "document_ids")
       tensor.ints[i] = i % 4 >= 2;
+    else if (name == "position_ids")
+      tensor.ints[i] = i % 2; // from the start of each document
     else if (name == "seed")
       tensor.floats[i] = 0.125;
     else if (name.compare(0, 5, "grad ") != 0)
