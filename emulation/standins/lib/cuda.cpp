@@ -19,7 +19,7 @@ struct Context {
 };
 std::mutex handlesMutex;
 std::set<void *> streams, events;
-bool initialized = false;
+std::atomic<bool> initialized = false; // ranks may be threads
 thread_local Context *current = nullptr;
 
 Context *contextOf(int device) {
