@@ -31,7 +31,9 @@ TEST(Report, aFaultOfTheProgramIsOneOfEveryBatch) {
   step->lossChunk = -1;
   std::vector<std::string> faults = checkStepProgram(*step);
   ASSERT_EQ(faults.size(), 1u);
-  for (const nlohmann::json &batch : nlohmann::json::parse(reportJson(*step, faults))["batches"])
+  nlohmann::json batches = nlohmann::json::parse(reportJson(*step, faults))["batches"];
+  ASSERT_EQ(batches.size(), 2u);
+  for (const nlohmann::json &batch : batches)
     EXPECT_EQ(batch["proof"], nlohmann::json(faults));
 }
 
