@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Config.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 
 using namespace drover::huggingface;
 
@@ -14,41 +15,58 @@ const llvm::json::Value *Config::find(llvm::StringRef key) const {
 
 bool Config::has(llvm::StringRef key) const { return find(key); }
 
-void Config::error(const llvm::Twine &message) {
+mlir::Location Config::locOf(llvm::StringRef key) const {
+  std::optional<JsonKeys::Place> place = keys.find(key);
+  return place ? mlir::FileLineColLoc::get(loc.getContext(), loc.getFilename(), place->line, place->column) : loc;
+}
+
+void Config::error(llvm::StringRef key, const llvm::Twine &message) {
   if (!hasError)
-    mlir::emitError(loc) << message;
+    mlir::emitError(locOf(key)) << message;
   hasError = true;
 }
 
-int64_t Config::size(llvm::StringRef key, std::optional<int64_t> fallback) {
+int64_t Config::integer(llvm::StringRef key, int64_t minimum, llvm::StringRef kind, std::optional<int64_t> fallback) {
   const llvm::json::Value *value = find(key);
   if (!value) {
     if (!fallback)
-      error("config is missing '" + key + "', a positive integer");
+      error(key, "config is missing '" + key + "', " + kind);
     return fallback.value_or(1);
   }
   std::optional<int64_t> integer = value->getAsInteger();
-  if (!integer || *integer <= 0 || *integer >= (int64_t(1) << 31)) {
-    error("config expects '" + key + "' to be a positive integer below 2^31, not " +
-          llvm::formatv("{0}", *value).str());
+  if (!integer || *integer < minimum || *integer >= (int64_t(1) << 31)) {
+    error(key, "config expects '" + key + "' to be " + kind + " below 2^31, not " + llvm::formatv("{0}", *value).str());
     return 1;
   }
   return *integer;
 }
 
+int64_t Config::size(llvm::StringRef key, std::optional<int64_t> fallback) {
+  return integer(key, 1, "a positive integer", fallback);
+}
+
+int64_t Config::count(llvm::StringRef key, int64_t fallback) { return integer(key, 0, "an integer from 0", fallback); }
+
 double Config::number(llvm::StringRef key, std::optional<double> fallback) {
   const llvm::json::Value *value = find(key);
   if (!value) {
     if (!fallback)
-      error("config is missing '" + key + "', a number");
+      error(key, "config is missing '" + key + "', a number");
     return fallback.value_or(1);
   }
   std::optional<double> number = value->getAsNumber();
-  if (!number) {
-    error("config expects '" + key + "' to be a number, not " + llvm::formatv("{0}", *value).str());
+  if (!number || !std::isfinite(*number)) {
+    error(key, "config expects '" + key + "' to be a finite number, not " + llvm::formatv("{0}", *value).str());
     return 1;
   }
   return *number;
+}
+
+double Config::rate(llvm::StringRef key, double fallback) {
+  double value = number(key, fallback);
+  if (!(value >= 0 && value <= 1))
+    error(key, "config expects '" + key + "' to be a rate from 0 to 1, not " + llvm::formatv("{0}", *find(key)).str());
+  return value;
 }
 
 bool Config::flag(llvm::StringRef key, bool fallback) {
@@ -57,7 +75,7 @@ bool Config::flag(llvm::StringRef key, bool fallback) {
     return fallback;
   std::optional<bool> flag = value->getAsBoolean();
   if (!flag)
-    error("config expects '" + key + "' to be true or false, not " + llvm::formatv("{0}", *value).str());
+    error(key, "config expects '" + key + "' to be true or false, not " + llvm::formatv("{0}", *value).str());
   return flag.value_or(fallback);
 }
 
@@ -65,12 +83,12 @@ std::string Config::text(llvm::StringRef key, std::optional<llvm::StringRef> fal
   const llvm::json::Value *value = find(key);
   if (!value) {
     if (!fallback)
-      error("config is missing '" + key + "', a string");
+      error(key, "config is missing '" + key + "', a string");
     return fallback.value_or("").str();
   }
   std::optional<llvm::StringRef> text = value->getAsString();
   if (!text)
-    error("config expects '" + key + "' to be a string, not " + llvm::formatv("{0}", *value).str());
+    error(key, "config expects '" + key + "' to be a string, not " + llvm::formatv("{0}", *value).str());
   return text.value_or("").str();
 }
 
@@ -87,7 +105,7 @@ std::vector<std::string> Config::texts(llvm::StringRef key) {
       result.push_back(text.value_or("").str());
     }
   if (!isList)
-    error("config expects '" + key + "' to be a list of strings");
+    error(key, "config expects '" + key + "' to be a list of strings");
   return result;
 }
 
@@ -97,6 +115,6 @@ const llvm::json::Object *Config::nested(llvm::StringRef key) {
     return nullptr;
   const llvm::json::Object *result = value->getAsObject();
   if (!result)
-    error("config expects '" + key + "' to be an object, not " + llvm::formatv("{0}", *value).str());
+    error(key, "config expects '" + key + "' to be an object, not " + llvm::formatv("{0}", *value).str());
   return result;
 }

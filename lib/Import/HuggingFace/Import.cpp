@@ -12,35 +12,15 @@ using namespace mlir;
 using namespace drover;
 using namespace drover::huggingface;
 
-/// The parser recurses: a file of brackets must not exhaust the stack.
-static bool nestsTooDeep(StringRef text) {
-  constexpr int maxDepth = 64;
-  int depth = 0;
-  bool inString = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    if (inString && c == '\\')
-      ++i;
-    else if (c == '"')
-      inString = !inString;
-    else if (!inString && (c == '{' || c == '['))
-      ++depth;
-    else if (!inString && (c == '}' || c == ']'))
-      --depth;
-    if (depth > maxDepth)
-      return true;
-  }
-  return false;
-}
-
 FailureOr<OwningOpRef<ModuleOp>> drover::importHuggingFace(StringRef path, MLIRContext *context,
                                                            const HuggingFaceImportOptions &options) {
   context->loadDialect<func::FuncDialect, tfm::TfmDialect>();
-  Location loc = FileLineColLoc::get(context, path, 0, 0);
+  auto loc = FileLineColLoc::get(context, path, 0, 0);
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return emitError(loc) << "cannot read config: " << buffer.getError().message();
-  if (nestsTooDeep((*buffer)->getBuffer()))
+  JsonKeys keys((*buffer)->getBuffer());
+  if (keys.nestsTooDeep())
     return emitError(loc) << "config nests deeper than any configuration does";
   llvm::Expected<llvm::json::Value> json = llvm::json::parse((*buffer)->getBuffer());
   if (!json)
@@ -48,7 +28,10 @@ FailureOr<OwningOpRef<ModuleOp>> drover::importHuggingFace(StringRef path, MLIRC
   llvm::json::Object *object = json->getAsObject();
   if (!object)
     return emitError(loc) << "config expects a JSON object";
-  Config config(std::move(*object), loc);
+  if (const std::optional<JsonKeys::Duplicate> &twice = keys.duplicate())
+    return emitError(FileLineColLoc::get(context, path, twice->place.line, twice->place.column))
+           << "config has '" << twice->key << "' twice in one object; expected is one value for a key";
+  Config config(std::move(*object), std::move(keys), loc);
   Decoder decoder = readDecoder(config, context);
   if (config.failed())
     return failure();

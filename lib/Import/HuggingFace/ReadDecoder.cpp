@@ -41,19 +41,20 @@ std::string readModelType(Config &config) {
   if (config.failed())
     return "";
   if (type.empty() && architecture.empty()) {
-    config.error("config is missing 'model_type', one of " + supported);
+    config.error("model_type", "config is missing 'model_type', one of " + supported);
     return "";
   }
   for (const FamilyName &family : kFamilies) {
     if (type.empty() ? family.architecture != architecture : family.modelType != type)
       continue;
     if (!architecture.empty() && architecture != family.architecture)
-      config.error("config says model_type '" + family.modelType + "' but architecture '" + architecture +
-                   "'; a causal language model expects '" + family.architecture + "'");
+      config.error("model_type", "config says model_type '" + family.modelType + "' but architecture '" + architecture +
+                                     "'; a causal language model expects '" + family.architecture + "'");
     return family.modelType.str();
   }
-  config.error("config has an unsupported model '" + (type.empty() ? architecture : type) + "'; supported are " +
-               supported);
+  config.error(type.empty() ? "architectures" : "model_type", "config has an unsupported model '" +
+                                                                  (type.empty() ? architecture : type) +
+                                                                  "'; supported are " + supported);
   return "";
 }
 
@@ -66,9 +67,16 @@ Activation readActivation(Config &config, StringRef key, StringRef fallback) {
           .Cases({"gelu_new", "gelu_pytorch_tanh", "gelu_fast"}, Activation::GeluTanh)
           .Default(std::nullopt);
   if (!activation)
-    config.error("config expects '" + key + "' to be silu, gelu, gelu_new, gelu_pytorch_tanh or gelu_fast, not '" +
-                 name + "'");
+    config.error(key, "config expects '" + key + "' to be silu, gelu, gelu_new, gelu_pytorch_tanh or gelu_fast, not '" +
+                          name + "'");
   return activation.value_or(Activation::Silu);
+}
+
+double readEpsilon(Config &config, StringRef key, double fallback) {
+  double epsilon = config.number(key, fallback);
+  if (!(epsilon >= 0 && epsilon < 1))
+    config.error(key, "config expects a norm epsilon from 0 to below 1 in '" + key + "', not " + text(epsilon));
+  return epsilon;
 }
 
 /// Settings that are not read would be a model's other positions: settings of kinds of layers, multimodal sections.
@@ -79,8 +87,9 @@ void checkRopeKeys(Config &config, StringRef name, const llvm::json::Object *set
                                            "high_freq_factor", "original_max_position_embeddings"};
   for (const auto &[key, value] : *settings)
     if (!llvm::is_contained(known, StringRef(key)) && value.kind() != llvm::json::Value::Null)
-      return config.error("config has '" + StringRef(key) + "' in '" + name + "', which expects only " +
-                          llvm::join(ArrayRef(known), ", "));
+      return config.error((name + "/" + StringRef(key)).str(), "config has '" + StringRef(key) + "' in '" + name +
+                                                                   "', which expects only " +
+                                                                   llvm::join(ArrayRef(known), ", "));
 }
 
 /// Both spellings: `rope_parameters` (transformers 5) and `rope_theta` with `rope_scaling`.
@@ -88,37 +97,46 @@ void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef 
               StringRef fractionKey = "partial_rotary_factor", double fractionDefault = 1.0) {
   const llvm::json::Object *parameters = config.nested("rope_parameters");
   const llvm::json::Object *scaling = config.nested("rope_scaling");
+  const llvm::json::Object *settings = parameters ? parameters : scaling;
+  StringRef name = parameters ? "rope_parameters" : "rope_scaling";
+  auto place = [&](StringRef key) {
+    std::string nested = (name + "/" + key).str();
+    return settings && settings->get(key) ? nested : settings ? name.str() : key.str();
+  };
   auto field = [&](const llvm::json::Object *object, StringRef key, std::optional<double> fallback) {
     const llvm::json::Value *value = object ? object->get(key) : nullptr;
-    if (value && value->getAsNumber())
+    if (value && value->getAsNumber() && std::isfinite(*value->getAsNumber()))
       return *value->getAsNumber();
     if (!fallback || value)
-      config.error("config expects '" + key + "' of the rope settings to be a number");
+      config.error(place(key), "config expects '" + key + "' of the rope settings to be a number");
     return fallback.value_or(1);
   };
   double topTheta = config.number(thetaKey, 10000.0), topFraction = config.number(fractionKey, fractionDefault);
   decoder.theta = parameters ? field(parameters, "rope_theta", topTheta) : topTheta;
   double fraction = parameters ? field(parameters, "partial_rotary_factor", topFraction) : topFraction;
   if (parameters && parameters->get("rope_theta") && config.has(thetaKey) && decoder.theta != topTheta)
-    config.error("config has '" + thetaKey + "' " + text(topTheta) + " but 'rope_parameters' has " +
-                 text(decoder.theta));
+    config.error(thetaKey, "config has '" + thetaKey + "' " + text(topTheta) + " but 'rope_parameters' has " +
+                               text(decoder.theta));
   if (!(decoder.theta > 0))
-    config.error("config expects a positive rope theta, not " + text(decoder.theta));
+    config.error(parameters ? place("rope_theta") : thetaKey.str(),
+                 "config expects a positive rope theta, not " + text(decoder.theta));
   if (!(fraction > 0 && fraction <= 1))
-    config.error("config expects a partial rotary factor above 0 and up to 1, not " + text(fraction));
+    config.error(parameters ? place("partial_rotary_factor") : fractionKey.str(),
+                 "config expects a partial rotary factor above 0 and up to 1, not " + text(fraction));
   decoder.rotarySize = static_cast<int64_t>(decoder.headSize * fraction);
   if (decoder.rotarySize < 2 || decoder.rotarySize % 2)
-    config.error("config expects an even number of rotary channels a head, not " + Twine(decoder.rotarySize));
+    config.error("head_dim",
+                 "config expects an even number of rotary channels a head, not " + Twine(decoder.rotarySize));
 
   // Both spellings in one file must say the same.
   if (parameters && scaling)
     for (const auto &[key, value] : *scaling) {
-      StringRef name = key == "type" ? StringRef("rope_type") : StringRef(key);
-      const llvm::json::Value *other = parameters->get(name);
+      StringRef field = key == "type" ? StringRef("rope_type") : StringRef(key);
+      const llvm::json::Value *other = parameters->get(field);
       if (!other || *other != value)
-        config.error("config has 'rope_scaling' and 'rope_parameters', which differ in '" + name + "'");
+        config.error("rope_scaling/" + StringRef(key).str(),
+                     "config has 'rope_scaling' and 'rope_parameters', which differ in '" + field + "'");
     }
-  const llvm::json::Object *settings = parameters ? parameters : scaling;
   if (!settings)
     return;
   std::optional<StringRef> type = settings->getString("rope_type");
@@ -126,22 +144,27 @@ void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef 
     type = settings->getString("type");
   StringRef kind = type.value_or("default");
   if (kind == "default")
-    return checkRopeKeys(config, settings == parameters ? "rope_parameters" : "rope_scaling", settings);
+    return checkRopeKeys(config, name, settings);
   if (kind != "linear" && kind != "llama3") {
-    config.error("config has unsupported rope scaling '" + kind + "'; supported are default, linear and llama3");
+    config.error(place(type == settings->getString("rope_type") ? "rope_type" : "type"),
+                 "config has unsupported rope scaling '" + kind + "'; supported are default, linear and llama3");
     return;
   }
-  checkRopeKeys(config, settings == parameters ? "rope_parameters" : "rope_scaling", settings);
+  checkRopeKeys(config, name, settings);
   double factor = field(settings, "factor", {}), low = 1, high = 4, original = 1;
   if (kind == "llama3") {
     low = field(settings, "low_freq_factor", {});
     high = field(settings, "high_freq_factor", {});
     original = field(settings, "original_max_position_embeddings", {});
+    if (!(original >= 1 && original < 0x1p31 && original == std::floor(original)))
+      config.error(place("original_max_position_embeddings"),
+                   "config expects 'original_max_position_embeddings' to be a positive integer below 2^31, not " +
+                       text(original));
   }
   if (config.failed())
     return;
   decoder.scaling =
-      tfm::RopeScalingAttr::getChecked([&] { return emitError(config.getLoc()); }, context, kind, APFloat(factor),
+      tfm::RopeScalingAttr::getChecked([&] { return emitError(config.locOf(name)); }, context, kind, APFloat(factor),
                                        APFloat(low), APFloat(high), static_cast<int64_t>(original));
   if (!decoder.scaling)
     config.fail();
@@ -160,48 +183,52 @@ bool hasRenamedHead(Config &config) {
 }
 
 /// The sizes that all families have, and that they fit together.
-void checkHeads(Config &config, const Decoder &decoder, bool headSizeGiven) {
+void checkHeads(Config &config, const Decoder &decoder, bool headSizeGiven, StringRef headsKey, StringRef layersKey) {
   if (config.failed())
     return;
   if (!headSizeGiven && decoder.hidden % decoder.heads)
-    config.error("config expects the number of heads (" + Twine(decoder.heads) + ") to divide the hidden size (" +
-                 Twine(decoder.hidden) + ") where no head size is given");
+    config.error(headsKey, "config expects the number of heads (" + Twine(decoder.heads) +
+                               ") to divide the hidden size (" + Twine(decoder.hidden) +
+                               ") where no head size is given");
   // A program is as long as its layers: beyond any model there is, the number is a mistake.
   constexpr int64_t maxLayers = 10000;
   if (decoder.layers > maxLayers)
-    config.error("config expects at most " + Twine(maxLayers) + " layers, not " + Twine(decoder.layers));
+    config.error(layersKey, "config expects at most " + Twine(maxLayers) + " layers, not " + Twine(decoder.layers));
   if (decoder.heads * decoder.headSize >= int64_t(1) << 31)
-    config.error("config expects heads times head size below 2^31, not " + Twine(decoder.heads) + " * " +
-                 Twine(decoder.headSize));
+    config.error(config.has("head_dim") ? "head_dim" : headsKey,
+                 "config expects heads times head size below 2^31, not " + Twine(decoder.heads) + " * " +
+                     Twine(decoder.headSize));
   if (decoder.heads % decoder.kvHeads)
-    config.error("config expects the number of key/value heads (" + Twine(decoder.kvHeads) +
-                 ") to divide the number of heads (" + Twine(decoder.heads) + ")");
+    config.error("num_key_value_heads", "config expects the number of key/value heads (" + Twine(decoder.kvHeads) +
+                                            ") to divide the number of heads (" + Twine(decoder.heads) + ")");
 }
 
 /// Which layers have the window: what `layer_types` lists, else those from max_window_layers on.
 void readLayerTypes(Config &config, Decoder &decoder, bool byLayer) {
   std::vector<std::string> types = config.texts("layer_types");
   if (!config.failed() && !types.empty() && static_cast<int64_t>(types.size()) != decoder.layers)
-    return config.error("config expects 'layer_types' to have one entry a layer (" + Twine(decoder.layers) + "), not " +
-                        Twine(types.size()));
+    return config.error("layer_types", "config expects 'layer_types' to have one entry a layer (" +
+                                           Twine(decoder.layers) + "), not " + Twine(types.size()));
   bool sliding = false, full = false;
   for (const std::string &type : types) {
     if (type != "sliding_attention" && type != "full_attention")
-      return config.error("config expects 'layer_types' to hold full_attention or sliding_attention, not '" + type +
-                          "'");
+      return config.error("layer_types",
+                          "config expects 'layer_types' to hold full_attention or sliding_attention, not '" + type +
+                              "'");
     (type == "sliding_attention" ? sliding : full) = true;
   }
   if (sliding && !decoder.window)
-    return config.error(Twine("config has layers of sliding_attention but no window; expected is 'sliding_window'") +
-                        (byLayer ? " with 'use_sliding_window' true" : ""));
+    return config.error("layer_types",
+                        Twine("config has layers of sliding_attention but no window; expected is 'sliding_window'") +
+                            (byLayer ? " with 'use_sliding_window' true" : ""));
   if (full && decoder.window && !byLayer)
-    return config.error("config has layers of full_attention, but 'sliding_window' holds for all layers of this model");
+    return config.error("layer_types",
+                        "config has layers of full_attention, but 'sliding_window' holds for all layers of this model");
   if (!decoder.window || !byLayer)
     return;
-  double first = config.number("max_window_layers", 28);
+  int64_t first = config.count("max_window_layers", 28);
   for (int64_t layer = 0; layer < decoder.layers; ++layer)
-    decoder.windowed.push_back(types.empty() ? static_cast<double>(layer) >= first
-                                             : types[layer] == "sliding_attention");
+    decoder.windowed.push_back(types.empty() ? layer >= first : types[layer] == "sliding_attention");
 }
 
 void readLlamaFamily(Config &config, Decoder &decoder, StringRef type, MLIRContext *context) {
@@ -216,8 +243,8 @@ void readLlamaFamily(Config &config, Decoder &decoder, StringRef type, MLIRConte
   bool headSizeGiven = config.has("head_dim") || gemma || type == "qwen3";
   int64_t defaultHead = gemma ? 256 : type == "qwen3" ? 128 : std::max<int64_t>(1, decoder.hidden / decoder.heads);
   decoder.headSize = config.size("head_dim", defaultHead);
-  checkHeads(config, decoder, headSizeGiven);
-  decoder.normEps = config.number("rms_norm_eps", type == "phi3" ? 1e-5 : 1e-6);
+  checkHeads(config, decoder, headSizeGiven, "num_attention_heads", "num_hidden_layers");
+  decoder.normEps = readEpsilon(config, "rms_norm_eps", type == "phi3" ? 1e-5 : 1e-6);
   decoder.tied = config.flag("tie_word_embeddings", gemma);
   decoder.activation = gemma && config.has("hidden_activation")
                            ? readActivation(config, "hidden_activation", "gelu_pytorch_tanh")
@@ -252,16 +279,16 @@ void readGpt2(Config &config, Decoder &decoder) {
   decoder.layers = config.size("n_layer");
   decoder.heads = decoder.kvHeads = config.size("n_head");
   decoder.headSize = std::max<int64_t>(1, decoder.hidden / decoder.heads);
-  checkHeads(config, decoder, false);
+  checkHeads(config, decoder, false, "n_head", "n_layer");
   decoder.intermediate = config.size("n_inner", 4 * decoder.hidden);
   decoder.positions = config.size(config.has("n_positions") ? "n_positions" : "max_position_embeddings", 1024);
-  decoder.normEps = config.number("layer_norm_epsilon", 1e-5);
+  decoder.normEps = readEpsilon(config, "layer_norm_epsilon", 1e-5);
   decoder.activation = readActivation(config, "activation_function", "gelu_new");
   decoder.tied = config.flag("tie_word_embeddings", true);
   decoder.scaleByLayer = config.flag("scale_attn_by_inverse_layer_idx", false);
   decoder.scaleWeights = config.flag("scale_attn_weights", true);
   if (config.flag("add_cross_attention", false))
-    config.error("config has add_cross_attention; supported are decoder-only models");
+    config.error("add_cross_attention", "config has add_cross_attention; supported are decoder-only models");
 }
 
 void readGptNeox(Config &config, Decoder &decoder, MLIRContext *context) {
@@ -271,9 +298,9 @@ void readGptNeox(Config &config, Decoder &decoder, MLIRContext *context) {
   decoder.layers = config.size("num_hidden_layers");
   decoder.heads = decoder.kvHeads = config.size("num_attention_heads");
   decoder.headSize = std::max<int64_t>(1, decoder.hidden / decoder.heads);
-  checkHeads(config, decoder, false);
+  checkHeads(config, decoder, false, "num_attention_heads", "num_hidden_layers");
   decoder.intermediate = config.size("intermediate_size");
-  decoder.normEps = config.number("layer_norm_eps", 1e-5);
+  decoder.normEps = readEpsilon(config, "layer_norm_eps", 1e-5);
   decoder.activation = readActivation(config, "hidden_act", "gelu");
   decoder.tied = config.flag("tie_word_embeddings", false);
   decoder.headNames = {"embed_out.weight", "lm_head.weight"};
@@ -287,20 +314,37 @@ void readGptNeox(Config &config, Decoder &decoder, MLIRContext *context) {
 /// What would make another function of the model.
 void refuseOthers(Config &config) {
   if (config.has("quantization_config"))
-    config.error("config has a quantization_config; supported are models in float32, float16 or bfloat16");
+    config.error("quantization_config",
+                 "config has a quantization_config; supported are models in float32, float16 or bfloat16");
   for (StringRef key : {"num_local_experts", "num_experts", "n_routed_experts"})
     if (double experts = config.number(key, 0))
-      config.error("config has '" + key + "' " + text(experts) + "; supported are models with one MLP a layer");
+      config.error(key, "config has '" + key + "' " + text(experts) + "; supported are models with one MLP a layer");
+}
+
+/// Of what the program does not depend on: a wrong value is still a mistake in the file.
+void checkOthers(Config &config) {
+  for (StringRef key : {"max_position_embeddings", "n_ctx", "n_positions", "original_max_position_embeddings",
+                        "pretraining_tp", "sliding_window"})
+    if (config.has(key))
+      config.size(key);
+  config.count("max_window_layers", 0);
+  for (StringRef key : {"use_cache", "use_sliding_window"})
+    config.flag(key, false);
+  constexpr llvm::StringLiteral types[] = {"float32", "float16", "bfloat16"};
+  for (StringRef key : {"dtype", "torch_dtype"})
+    if (std::string type = config.text(key, "float32"); !llvm::is_contained(types, type))
+      config.error(key,
+                   "config expects '" + key + "' to be " + llvm::join(ArrayRef(types), ", ") + ", not '" + type + "'");
 }
 
 /// Dropout is no part of the program. A model is trained without it, as it is evaluated.
 void reportDropout(Config &config) {
   std::string found;
   for (StringRef key : {"attention_dropout", "attn_pdrop", "embd_pdrop", "hidden_dropout", "resid_pdrop"})
-    if (double rate = config.number(key, 0))
+    if (double rate = config.rate(key, 0))
       found += (Twine(found.empty() ? "" : ", ") + key + " " + text(rate)).str();
   if (!found.empty() && !config.failed())
-    emitWarning(config.getLoc()) << "config has dropout (" << found << "), without which drover trains";
+    emitWarning(config.locOf("")) << "config has dropout (" << found << "), without which drover trains";
 }
 
 } // namespace
@@ -309,6 +353,7 @@ Decoder drover::huggingface::readDecoder(Config &config, MLIRContext *context) {
   Decoder decoder;
   std::string type = readModelType(config);
   refuseOthers(config);
+  checkOthers(config);
   decoder.initializerRange = config.number("initializer_range", 0.02);
   if (config.failed())
     return decoder;
@@ -318,10 +363,9 @@ Decoder drover::huggingface::readDecoder(Config &config, MLIRContext *context) {
     readGptNeox(config, decoder, context);
   else
     readLlamaFamily(config, decoder, type, context);
-  if (!(decoder.normEps >= 0))
-    config.error("config expects a norm epsilon that is not negative, not " + text(decoder.normEps));
   if (!(decoder.initializerRange >= 0))
-    config.error("config expects an initializer_range that is not negative, not " + text(decoder.initializerRange));
+    config.error("initializer_range",
+                 "config expects an initializer_range that is not negative, not " + text(decoder.initializerRange));
   reportDropout(config);
   return decoder;
 }

@@ -35,14 +35,32 @@ CASES = [
     (LLAMA, dict(num_hidden_layers=2.5), "'num_hidden_layers' to be a positive integer below 2^31, not 2.5"),
     (LLAMA, dict(hidden_size=1 << 40), "'hidden_size' to be a positive integer below 2^31"),
     (LLAMA, dict(hidden_size="wide"), "'hidden_size' to be a positive integer"),
-    (LLAMA, dict(rms_norm_eps="small"), "'rms_norm_eps' to be a number"),
-    (LLAMA, dict(rms_norm_eps=-1e-5), "a norm epsilon that is not negative"),
+    (LLAMA, dict(rms_norm_eps="small"), "'rms_norm_eps' to be a finite number"),
+    (LLAMA, dict(rms_norm_eps=-1e-5), "a norm epsilon from 0 to below 1 in 'rms_norm_eps', not -1e-05"),
+    (LLAMA, dict(rms_norm_eps=2), "a norm epsilon from 0 to below 1 in 'rms_norm_eps', not 2"),
+    (NEOX, dict(layer_norm_eps=-1), "a norm epsilon from 0 to below 1 in 'layer_norm_eps', not -1"),
+    (GPT2, dict(layer_norm_epsilon=-1), "a norm epsilon from 0 to below 1 in 'layer_norm_epsilon', not -1"),
     (LLAMA, dict(initializer_range=-0.02), "an initializer_range that is not negative"),
     (LLAMA, dict(tie_word_embeddings="yes"), "'tie_word_embeddings' to be true or false"),
     (LLAMA, dict(model_type=7), "'model_type' to be a string"),
     (LLAMA, dict(rope_scaling=8), "'rope_scaling' to be an object"),
     (LLAMA, dict(num_hidden_layers=2000000000), "at most 10000 layers, not 2000000000"),
     (LLAMA, dict(head_dim=1 << 30), "heads times head size below 2^31, not 4 * 1073741824"),
+    (QWEN, dict(max_window_layers=-1), "'max_window_layers' to be an integer from 0 below 2^31, not -1"),
+    (QWEN, dict(max_window_layers=0), None),
+    (LLAMA, dict(rope_scaling=dict(LLAMA3, original_max_position_embeddings=-64)), "'original_max_position_embeddings' to be a positive integer below 2^31, not -64"),
+    (LLAMA, dict(rope_scaling=dict(LLAMA3, original_max_position_embeddings=0.5)), "'original_max_position_embeddings' to be a positive integer below 2^31, not 0.5"),
+    (LLAMA, dict(rope_scaling=dict(type="linear", factor=-2.0)), "a positive factor"),
+    (NEOX, dict(rotary_emb_base=-1), "a positive rope theta, not -1"),
+    # Of what the program does not depend on.
+    (LLAMA, dict(torch_dtype="float8"), "'torch_dtype' to be float32, float16, bfloat16, not 'float8'"),
+    (LLAMA, dict(dtype="half"), "'dtype' to be float32, float16, bfloat16, not 'half'"),
+    (LLAMA, dict(torch_dtype=16), "'torch_dtype' to be a string"),
+    (LLAMA, dict(torch_dtype="bfloat16"), None), (LLAMA, dict(dtype="null"), None),
+    (LLAMA, dict(use_cache=1), "'use_cache' to be true or false"),
+    (LLAMA, dict(pretraining_tp=0), "'pretraining_tp' to be a positive integer"),
+    (GPT2, dict(n_ctx=-1), "'n_ctx' to be a positive integer"),
+    (dict(QWEN, use_sliding_window=False), dict(sliding_window=-1), "'sliding_window' to be a positive integer"),
     # Contradictions.
     (LLAMA, dict(hidden_size=18), "the number of heads (4) to divide the hidden size (18)"),
     (LLAMA, dict(num_key_value_heads=3), "the number of key/value heads (3) to divide the number of heads (4)"),
@@ -68,7 +86,9 @@ CASES = [
     (LLAMA, dict(num_local_experts=8), "config has 'num_local_experts' 8; supported are models with one MLP a layer"),
     (QWEN, dict(num_experts=128), "config has 'num_experts' 128; supported are models with one MLP a layer"),
     (LLAMA, dict(num_local_experts=0, attention_dropout=0.0), None), (LLAMA, dict(num_local_experts="null"), None),
-    (LLAMA, dict(attention_dropout="some"), "'attention_dropout' to be a number"),
+    (LLAMA, dict(attention_dropout="some"), "'attention_dropout' to be a finite number"),
+    (LLAMA, dict(attention_dropout=-0.1), "'attention_dropout' to be a rate from 0 to 1, not -0.1"),
+    (GPT2, dict(embd_pdrop=10), "'embd_pdrop' to be a rate from 0 to 1, not 10"),
     (LLAMA, dict(architectures="LlamaForCausalLM"), "'architectures' to be a list of strings"),
     (LLAMA, dict(model_type="bert"), "config has an unsupported model 'bert'; supported are gemma, gpt2"),
     (LLAMA, dict(hidden_act="relu"), "'hidden_act' to be silu, gelu, gelu_new, gelu_pytorch_tanh or gelu_fast, not 'relu'"),
@@ -78,9 +98,25 @@ CASES = [
     (LLAMA, dict(rope_scaling=dict(type="linear", factor=2.0, attention_factor=None)), None),
     (GPT2, dict(add_cross_attention=True), "config has add_cross_attention"),
 ]
+# Every size of every architecture is 1 or more.
+LLAMAS = [dict(LLAMA, model_type=name) for name in ("llama", "mistral", "qwen2", "phi3", "gemma")] + [QWEN]
+SIZES = [(base, key) for base in LLAMAS for key in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "head_dim", "max_position_embeddings")]
+SIZES += [(NEOX, key) for key in ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings")]
+SIZES += [(GPT2, key) for key in ("vocab_size", "n_embd", "n_layer", "n_head", "n_inner", "n_positions")]
+CASES += [(base, {key: value}, f"'{key}' to be a positive integer below 2^31, not {value}") for base, key in SIZES for value in (0, -1)]
+
 TEXTS = [("", "config is not JSON"), ("[" * 100000, "config nests deeper"), ("[1, 2]", "config expects a JSON object"), ('{"model_type": "llama"', "config is not JSON"),
          ("{}", "config is missing 'model_type'"),
-         ('{"model_type": "llama", "architectures": [3]}', "'architectures' to be a list of strings")]
+         ('{"model_type": "llama", "architectures": [3]}', "'architectures' to be a list of strings"),
+         ('{"model_type": "llama", "architectures": "a:{", "vocab_size": 1e999}', "'architectures' to be a list of strings"),
+         (json.dumps(LLAMA)[:-1] + ', "rms_norm_eps": NaN}', "config is not JSON"),
+         (json.dumps(LLAMA)[:-1] + ', "rms_norm_eps": 1e999}', "'rms_norm_eps' to be a finite number"),
+         # What is wrong is reported where it stands.
+         ('{\n  "model_type": "llama",\n  "vocab_size": 0}', "config.json:3:3: error: config expects 'vocab_size'"),
+         ('{"model_type": "llama",\n "hidden_size": 8, "hidden\\u005fsize": 16}', "config.json:2:20: error: config has 'hidden_size' twice"),
+         (json.dumps(LLAMA)[:-1] + ',\n"rope_scaling": {"factor": 2,\n "factor": 3}}', "config.json:3:2: error: config has 'factor' twice"),
+         (json.dumps(LLAMA)[:-1] + ',\n"rope_scaling": {"rope_type": "linear",\n "factor": "2"}}', "config.json:3:2: error: config expects 'factor'"),
+         (json.dumps(LLAMA)[:-1] + ', "other": [{"a": 1}, {"a": "\\"a\\": 1, "}], "a": 2}', None)]
 
 
 def main():
