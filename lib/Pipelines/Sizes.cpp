@@ -35,7 +35,10 @@ public:
   /// One dimension of the token input against the option for it. `value` is 0 where the option is absent.
   LogicalResult bind(const ModelFacts::Size &size, StringRef option, int64_t &value, int64_t fallback) {
     int64_t fixed = size.size >= 0 ? size.size : size.symbol >= 0 ? values[size.symbol] : -1;
-    if (fixed >= 0) {
+    if (fixed == 0)
+      return module.emitError(size.size == 0 ? Twine("the model") : "--dim=" + symbols[size.symbol] + "=0")
+             << " makes the input '" << facts.tokens << "' empty: accepted are sizes of 1 and more";
+    if (fixed > 0) {
       if (value != 0 && value != fixed)
         return module.emitError("the model fixes the size of '")
                << facts.tokens << "' that " << option << " sets to " << value << " at " << fixed << ": accepted is "

@@ -32,13 +32,41 @@ bool Importer::error(Location location, const Twine &message) {
 // Symbols
 //===----------------------------------------------------------------------===//
 
+/// What the file calls a dimension.
+static std::string dimName(const ValueInfo &info, size_t index) {
+  StringRef param = (*info.shape)[index].param.trim();
+  return param.empty() ? (info.name + "_dim" + Twine(index)).str() : param.str();
+}
+
 Expr Importer::dimOf(const ValueInfo &info, size_t index) {
   const Dim &dim = (*info.shape)[index];
   if (dim.value)
     return *dim.value;
   if (!dim.param.empty())
     return symbols.resolve(symbols.parse(dim.param));
-  return symbols.symbol((info.name + "_dim" + Twine(index)).str());
+  return symbols.symbol(dimName(info, index));
+}
+
+/// There may be no past, which is the inner size of a float input; token ids, positions, a batch and what is computed
+/// of them are never empty.
+Error Importer::checkDim(StringRef name, int64_t value) const {
+  if (value > 0)
+    return Error::success();
+  auto check = [&](const ValueInfo &info, StringRef role, bool mayBePast) -> Error {
+    if (info.shape)
+      for (auto [index, dim] : enumerate(*info.shape))
+        if (!(mayBePast && index > 0) && !dim.value && dimName(info, index) == name)
+          return createStringError("--dim=" + name + "=" + Twine(value) + ": the " + role + " '" + info.name +
+                                   "' would be empty, expected 1 or more");
+    return Error::success();
+  };
+  for (const ValueInfo &info : model.graph.inputs)
+    if (Error error = check(info, "input", isFloat(info.type)))
+      return error;
+  for (const ValueInfo &info : model.graph.outputs)
+    if (Error error = check(info, "output", false))
+      return error;
+  return Error::success();
 }
 
 /// The symbols of all inputs in order, then --dim. A cache model traced at length 1 writes
@@ -81,6 +109,8 @@ Error Importer::prepareSymbols() {
       return createStringError("--dim=" + name + ": the model has no symbolic size of this name, " +
                                (known.empty() ? std::string("it has none") : "it has " + join(known, ", ")));
     }
+    if (Error error = checkDim(name, value))
+      return error;
   }
   for (const auto &[name, constant] : options.inputs)
     if (none_of(model.graph.inputs, [&, &wanted = name](const ValueInfo &info) { return info.name == wanted; })) {
@@ -124,8 +154,16 @@ Value Importer::constantInput(const ValueInfo &info, ArrayRef<Expr> shape, const
                   Twine(shape.size()));
     return {};
   }
-  for (auto [size, wanted] : zip(have, shape))
-    builder->unify(wanted, size);
+  for (auto [index, size] : enumerate(have)) {
+    if (size.is(0) && !(isFloat(info.type) && index > 0)) // as checkDim
+      builder->fail("would be empty, expected sizes of 1 and more");
+    else
+      builder->unify(shape[index], size);
+  }
+  if (!builder->error.empty()) {
+    builder->error = ("--input=" + info.name + ": '" + constant.path + "': " + builder->error).str();
+    return {};
+  }
   Known known;
   for (double value : array->floats)
     known.floats.push_back(roundTo(info.type, value));

@@ -35,6 +35,7 @@ private:
   using Attributes = llvm::StringMap<const Attribute *>;
 
   // Preparation.
+  llvm::Error checkDim(llvm::StringRef name, int64_t value) const;
   llvm::Error prepareSymbols();
   Expr dimOf(const ValueInfo &info, size_t index);
   bool isConstantInput(llvm::StringRef name) const { return options.inputs.count(name.str()) != 0; }
