@@ -22,6 +22,10 @@ Expected<CompileOptions> readProgramOptions(const CommandLine &line) {
     return createStringError("--task: expected --task=train|forward");
   if (task != "train" && task != "forward")
     return createStringError("--task=" + task + ": expected train|forward");
+  const std::pair<OptionId, const char *> trained[] = {{OPT_freeze, "freeze"}, {OPT_optimizer, "optimizer"}};
+  for (auto [option, name] : trained)
+    if (task == "forward" && line.has(option))
+      return createStringError("--" + Twine(name) + "=" + line.text(option) + ": accepted with --task=train only");
   CompileOptions options;
   options.model = *import;
   options.plan = *plan;

@@ -125,6 +125,14 @@ bool OptionParser::given(std::string_view name) const {
                      [&](const Option &option) { return option.name == name && option.given; });
 }
 
+void OptionParser::require(std::string_view name, std::string_view needed) const {
+  if (!given(name))
+    return;
+  for (const Option &option : options)
+    if (option.name == needed && !option.given)
+      fail("--", name, ": expected --", needed, "=", option.metavar, " with it");
+}
+
 std::string OptionParser::help() const {
   constexpr size_t column = 34;
   std::string text = "usage: " + usage + "\n\n" + summary + "\n";

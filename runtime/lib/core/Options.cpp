@@ -98,6 +98,32 @@ static void checkWeightsTarget(const std::string &path) {
        target.extension().string(), "' in its name is written ", path, "/");
 }
 
+/// An option that has no effect is more likely a slip.
+static void checkHasEffect(const OptionParser &parser, const TrainOptions &options) {
+  for (const char *name : {"reset-positions", "mask-after-separator"})
+    parser.require(name, "document-separator");
+  for (const char *name : {"dump-step", "dump-file"})
+    parser.require(name, "dump");
+  for (const char *name : {"log-all-ranks", "peak-flops"})
+    parser.require(name, "log");
+  parser.require("trace-steps", "trace");
+  if (options.describeRanks)
+    return;
+  auto checkStep = [&](const char *name, const std::string &value, int64_t step) {
+    if (step > options.steps)
+      fail("--", name, "=", value, ": expected a step of the ", options.steps, " there are");
+  };
+  if (parser.given("trace-steps"))
+    checkStep("trace-steps", concat(options.traceSteps.first, "-", options.traceSteps.second),
+              options.traceSteps.first);
+  if (options.dump)
+    checkStep("dump-step", concat(options.dumpStep), options.dumpStep);
+  for (auto [step, size] : options.batchRamp)
+    checkStep("batch-ramp", concat(step, ":", size), step);
+  if (options.globalBatch && !options.batchRamp.empty() && options.batchRamp.front().first == 1)
+    fail("--global-batch=", options.globalBatch, ": is used in no step, since --batch-ramp begins with step 1");
+}
+
 static std::string baseName(const std::string &program) {
   size_t slash = program.rfind('/');
   return slash == std::string::npos ? program : program.substr(slash + 1);
@@ -182,7 +208,8 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
 
   parser.section("weights");
   parser.text("init", &options.init, "SOURCE",
-              "model (the file named at compile), random, FILE.safetensors,\nINDEX.json or the folder of one (default: model where it has "
+              "model (the file named at compile), random, FILE.safetensors,\nINDEX.json or the folder of one (default: "
+              "model where it has "
               "weights, else random)");
   parser.text("model", &options.model, "PATH", "where the model file is now, for --init=model");
   parser.text("save-weights", &options.saveWeights, "PATH",
@@ -218,17 +245,12 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
     fail("--save-gradients=", options.saveGradients, ": expected a name that ends in .safetensors");
   if (options.dump && !isTensorFile(options.dumpFile))
     fail("--dump-file=", options.dumpFile, ": expected a name that ends in .safetensors");
-  if (options.dump && options.dumpStep > options.steps)
-    fail("--dump-step=", options.dumpStep, ": expected a step of the ", options.steps, " there are");
   if (options.minLearningRate > options.learningRate)
     fail("--min-lr=", options.minLearningRate, ": expected at most --lr (", options.learningRate, ")");
   for (auto [name, beta] : {std::pair("beta1", options.beta1), std::pair("beta2", options.beta2)})
     if (beta >= 1)
       fail("--", name, "=", beta, ": expected a number below 1");
-  for (auto [name, set] : {std::pair("reset-positions", options.resetPositions),
-                           std::pair("mask-after-separator", options.maskAfterSeparator)})
-    if (set && !options.documentSeparator)
-      fail("--", name, ": expected --document-separator=TOKEN with it");
+  checkHasEffect(parser, options);
   const std::string dumpFile = options.dump ? options.dumpFile : "";
   checkPaths({{"data", options.data, false},
               {"init", options.init, false},
@@ -258,7 +280,8 @@ std::optional<ForwardOptions> parseForwardOptions(const std::string &program, co
 
   parser.section("weights");
   parser.text("init", &options.init, "SOURCE",
-              "model (the file named at compile), random, FILE.safetensors,\nINDEX.json or the folder of one (default: model where it has "
+              "model (the file named at compile), random, FILE.safetensors,\nINDEX.json or the folder of one (default: "
+              "model where it has "
               "weights, else random)");
   parser.text("model", &options.model, "PATH", "where the model file is now, for --init=model");
   parser.custom("seed", "SEED", "of --init=random (default 1)", [&](std::string_view text) {

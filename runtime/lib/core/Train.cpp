@@ -71,8 +71,13 @@ static void checkBatches(const Program &program, const TrainOptions &options) {
   };
   if (options.globalBatch)
     check("global-batch", options.globalBatch);
-  for (const auto &[step, size] : options.batchRamp)
+  int64_t before = options.globalBatch ? options.globalBatch : program.batches[0].globalBatch;
+  for (const auto &[step, size] : options.batchRamp) {
     check("batch-ramp", size);
+    if (step > 1 && size == before)
+      fail("--batch-ramp=", step, ":", size, ": changes nothing, the global batch is ", size, " before step ", step);
+    before = size;
+  }
 }
 
 /// What is written at the end must be possible at the start.

@@ -21,14 +21,14 @@ void refuses(const std::vector<std::string> &arguments, const std::string &messa
 
 TEST(Options, ValuesAreTakenWithAndWithoutEquals) {
   TrainOptions options = parse({"--lr=1e-3", "--min-lr", "0.0001", "--shuffle", "--ignore-label=3", "--ignore-label",
-                                "4", "--seed=18446744073709551615", "--batch-ramp=2:4,9:8", "--trace-steps=3-7",
-                                "--on-nonfinite=skip", "--input=mask=m.npy"});
+                                "4", "--seed=18446744073709551615", "--batch-ramp=2:4,5:8", "--trace=t",
+                                "--trace-steps=3-7", "--on-nonfinite=skip", "--input=mask=m.npy"});
   EXPECT_EQ(options.learningRate, 1e-3);
   EXPECT_EQ(options.minLearningRate, 1e-4);
   EXPECT_TRUE(options.shuffle);
   EXPECT_EQ(options.ignoreLabels, (std::vector<int64_t>{3, 4}));
   EXPECT_EQ(options.seed, UINT64_MAX);
-  EXPECT_EQ(options.batchRamp, (std::vector<std::pair<int64_t, int64_t>>{{2, 4}, {9, 8}}));
+  EXPECT_EQ(options.batchRamp, (std::vector<std::pair<int64_t, int64_t>>{{2, 4}, {5, 8}}));
   EXPECT_EQ(options.traceSteps, std::pair(int64_t(3), int64_t(7)));
   EXPECT_TRUE(options.skipNonfinite);
   EXPECT_EQ(options.inputs[0], std::pair(std::string("mask"), std::string("m.npy")));
@@ -70,10 +70,24 @@ TEST(Options, BadValuesNameOptionValueAndWhatIsAccepted) {
   refuses({"--input=x=ones"}, "--input=x=ones: expected NAME=FILE.npy; a constant is compiled in, by 'drover compile "
                               "--input=x=ones'");
   refuses({"--input=x=a", "--input=x=b"}, "input 'x' is given twice");
-  refuses({"--reset-positions"}, "--reset-positions: expected --document-separator=TOKEN with it");
-  refuses({"--mask-after-separator"}, "--mask-after-separator: expected --document-separator=TOKEN with it");
   refuses({"data.txt"}, "unexpected argument 'data.txt'");
   refuses({"--save-weights="}, "--save-weights=: expected a value that is not empty");
+}
+
+TEST(Options, WhatHasNoEffectIsRefused) {
+  refuses({"--reset-positions"}, "--reset-positions: expected --document-separator=TOKEN with it");
+  refuses({"--mask-after-separator"}, "--mask-after-separator: expected --document-separator=TOKEN with it");
+  refuses({"--trace-steps=1"}, "--trace-steps: expected --trace=FILE.json with it");
+  refuses({"--dump-step=1"}, "--dump-step: expected --dump=REGEX with it");
+  refuses({"--dump-file=d.safetensors"}, "--dump-file: expected --dump=REGEX with it");
+  refuses({"--log-all-ranks"}, "--log-all-ranks: expected --log=FILE.jsonl with it");
+  refuses({"--peak-flops=1"}, "--peak-flops: expected --log=FILE.jsonl with it");
+  refuses({"--trace=t", "--trace-steps=6-9"}, "--trace-steps=6-9: expected a step of the 5 there are");
+  refuses({"--dump=.", "--dump-step=6"}, "--dump-step=6: expected a step of the 5 there are");
+  refuses({"--batch-ramp=5:4,6:8"}, "--batch-ramp=6:8: expected a step of the 5 there are");
+  refuses({"--global-batch=4", "--batch-ramp=1:8"},
+          "--global-batch=4: is used in no step, since --batch-ramp begins with step 1");
+  parse({"--global-batch=4", "--batch-ramp=2:8", "--trace=t", "--trace-steps=5-9", "--dump=.", "--dump-step=5"});
 }
 
 TEST(Options, WhatIsWrittenIsWrittenOnce) {

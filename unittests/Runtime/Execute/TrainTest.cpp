@@ -385,6 +385,12 @@ TEST(Train, BatchRampChangesTheGlobalBatch) {
   Program program(built.program());
   expectError([&] { train(program, options); },
               "--batch-ramp: global batch 4 is not compiled in, expected one of 2, 8");
+  options.batchRamp = {{2, 8}, {4, 8}};
+  expectError([&] { train(program, options); },
+              "--batch-ramp=4:8: changes nothing, the global batch is 8 before step 4");
+  options.batchRamp = {{3, 2}};
+  expectError([&] { train(program, options); },
+              "--batch-ramp=3:2: changes nothing, the global batch is 2 before step 3");
 }
 
 TEST(Train, TraceIsValidJson) {

@@ -38,6 +38,8 @@ public:
   bool parse(const std::vector<std::string> &arguments);
 
   bool given(std::string_view name) const;
+  /// Throws Error where `name` is given without `needed`, which alone gives it an effect.
+  void require(std::string_view name, std::string_view needed) const;
   std::string help() const;
 
 private:
