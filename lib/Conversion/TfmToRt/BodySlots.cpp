@@ -177,7 +177,7 @@ LogicalResult BodyPlan::assignSlots(bool &again) {
         if (sink.columnSum)
           sizes.push_back(columnSumBytes(unit.program, sink, target));
     } else if (unit.kind == UnitKind::Library) {
-      sizes.push_back(libraryScratchBytes(unit.ops.front(), target));
+      sizes = libraryScratchBytes(unit.ops.front(), target);
     } else if (unit.kind == UnitKind::Special) {
       for (auto [type, count] : specialScratch(unit.ops.front(), target))
         sizes.push_back(lower::bytesOf(type) * count);

@@ -149,8 +149,7 @@ SmallVector<Value> AttentionKernel::ownColumns(Value start) {
   return columns;
 }
 
-/// A view that is whole has its element (batch, i) at batch * size + i; a batch of one is for all.
-static Value idPosition(KernelBuilder &k, const View &view, Value batch, Value i) {
+Value lower::idPosition(KernelBuilder &k, const View &view, Value batch, Value i) {
   Value at = k.add(k.index(view.offset), i);
   return view.shape[0] == 1 ? at : k.add(at, k.scale(batch, view.strides[0]));
 }

@@ -35,6 +35,10 @@ struct AttentionProblem {
 
   AttentionRows rows(mlir::Value value, int64_t headSize) const;
   int64_t group() const { return sizes.heads / sizes.kv_heads; }
+  /// Rows of the tiles that are walked: with the sums of longer heads there are registers for fewer.
+  static int64_t tileRows(int64_t longestHead) { return padded(longestHead) <= 64 ? 64 : 32; }
+  int64_t tileRows() const { return tileRows(std::max(query.headSize, value.headSize)); }
+  static int64_t padded(int64_t headSize) { return (headSize + 15) / 16 * 16; }
   /// From a query's number to its place among the keys, where there is no query_index.
   int64_t shift() const { return causal == tfm::CausalKind::BottomRight ? sizes.keys - sizes.queries : 0; }
 
@@ -46,6 +50,8 @@ struct AttentionProblem {
   llvm::ArrayRef<float> slopes;
   mlir::Value mask, keyMask, documents, queryIndex, logSumExp;
   AttentionRows query, key, value;
+  /// Which documents a tile of keys, of queries has: the workspace's, null where there are no documents.
+  mlir::Value keyDocuments, queryDocuments;
 };
 
 /// What both directions share.
@@ -55,9 +61,8 @@ protected:
 
   AttentionKernel(BodyEmitter &emitter, const AttentionProblem &problem);
 
-  /// Rows of the tiles that are walked: with the sums of longer heads there are registers for fewer.
-  int64_t tileRows() const { return padded(std::max(p.query.headSize, p.value.headSize)) <= 64 ? 64 : 32; }
-  static int64_t padded(int64_t headSize) { return (headSize + 15) / 16 * 16; }
+  int64_t tileRows() const { return p.tileRows(); }
+  static int64_t padded(int64_t headSize) { return AttentionProblem::padded(headSize); }
 
   /// The block's tile of `length` rows, its batch, and one of `heads`: tiles with the most work come first.
   void placeBlock(int64_t length, int64_t heads, bool lastFirst);
@@ -67,11 +72,22 @@ protected:
     return tiles.allocate(count, padded(rows.headSize), stages);
   }
   void startCopy(const SharedTile &tile, const AttentionRows &rows, mlir::Value head, mlir::Value row);
+  using Start = llvm::function_ref<void(mlir::Value step, mlir::Value stage)>;
+  using Compute =
+      llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value step, mlir::Value stage, mlir::ValueRange)>;
   /// Runs `compute` for `count` tiles, each of which `start` has begun to copy one step before.
-  llvm::SmallVector<mlir::Value>
-  walk(mlir::Value count, mlir::ValueRange carried, llvm::function_ref<void(mlir::Value step, mlir::Value stage)> start,
-       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value step, mlir::Value stage, mlir::ValueRange)>
-           compute);
+  llvm::SmallVector<mlir::Value> walk(mlir::Value count, mlir::ValueRange carried, Start start, Compute compute);
+  /// The same of those that may have a document of the block's rows, by what is known of tiles; all where there are no
+  /// documents.
+  struct Meeting {
+    mlir::Value ownTiles, otherTiles;
+    int64_t ownLength, otherLength;
+    llvm::function_ref<mlir::Value(mlir::Value step)> tileOf; // the number of a step's tile
+  };
+  llvm::SmallVector<mlir::Value> walk(mlir::Value count, mlir::ValueRange carried, const Meeting &meeting, Start start,
+                                      Compute compute);
+  /// Of the tile that starts at a row.
+  mlir::Value numberOfTile(mlir::Value row) { return mlir::arith::DivUIOp::create(k.b, row, k.index(tileRows())); }
   /// The first key that queries from `firstQuery` on may see, a multiple of tileRows(), and the number of tiles.
   std::pair<mlir::Value, mlir::Value> keysOf(mlir::Value firstQuery);
   /// The same of queries for the block's keys.
@@ -122,7 +138,19 @@ private:
   mlir::Value takesPart(const Query &query, const Key &key, mlir::Value head, bool checksEnd, mlir::Value &score);
   mlir::Value limit(mlir::Value value, int64_t high);
   std::pair<mlir::Value, mlir::Value> tilesOf(mlir::Value begin, mlir::Value end);
+  std::pair<mlir::Value, mlir::Value> documentsOf(mlir::Value tiles, int64_t length, mlir::Value tile);
+  mlir::Value nextMeeting(mlir::Value step, mlir::Value count, const Meeting &meeting, mlir::Value low,
+                          mlir::Value high);
 };
+
+/// A view that is whole has its element (batch, i) at batch * size + i; a batch of one is for all.
+mlir::Value idPosition(KernelBuilder &k, const View &view, mlir::Value batch, mlir::Value i);
+
+/// Launches the kernels that find the documents of tiles, where there are documents; they are in the unit's workspace
+/// from part `scratch` on.
+void emitTileDocuments(BodyEmitter &emitter, AttentionProblem &problem, unsigned scratch);
+llvm::SmallVector<int64_t> gpuAttentionScratchBytes(tfm::AttentionOp op);
+llvm::SmallVector<int64_t> gpuAttentionScratchBytes(tfm::AttentionGradOp op);
 
 /// Launches the kernels of an attention, of its gradients.
 void emitGpuAttention(BodyEmitter &emitter, const Views &views, tfm::AttentionOp op);

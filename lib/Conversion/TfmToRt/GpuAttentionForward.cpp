@@ -111,12 +111,15 @@ void AttentionForward::emit() {
     tiles.addProduct(state.sums, scores, tiles.stage(valueTile, stage));
     return state.all();
   };
-  finish(State(walk(count, initial, start, compute)));
+  auto tileOf = [&, from = from](Value step) { return k.add(numberOfTile(from), step); };
+  Meeting meeting = {p.queryDocuments, p.keyDocuments, p.sizes.queries, p.sizes.keys, tileOf};
+  finish(State(walk(count, initial, meeting, start, compute)));
   k.launchBlocks(numBlocks(p.sizes.queries, p.sizes.heads), kThreads);
 }
 
 void lower::emitGpuAttention(BodyEmitter &emitter, const Views &views, tfm::AttentionOp op) {
   AttentionProblem problem(views, op);
+  emitTileDocuments(emitter, problem, 0);
   AttentionRows result = problem.rows(op.getResult(), problem.sizes.value_head_size);
   AttentionForward(emitter, problem, result).emit();
 }

@@ -143,7 +143,9 @@ void QueryGradient::emit() {
     tiles.addProduct(sums, gradients, ownKeys);
     return sums;
   };
-  Fragment sums = walk(count, GpuTiles::zeros(k, padded(p.query.headSize)), start, compute);
+  auto tileOf = [&, from = from](Value step) { return k.add(numberOfTile(from), step); };
+  Meeting meeting = {p.queryDocuments, p.keyDocuments, p.sizes.queries, p.sizes.keys, tileOf};
+  Fragment sums = walk(count, GpuTiles::zeros(k, padded(p.query.headSize)), meeting, start, compute);
   storeRows(sums, {real(p.scale), real(p.scale)}, o.queryGrad, head);
   k.launchBlocks(numBlocks(p.sizes.queries, p.sizes.heads), kThreads);
 }
@@ -199,7 +201,12 @@ void KeyGradient::emit() {
   };
   SmallVector<Value> initial = GpuTiles::zeros(k, padded(p.key.headSize));
   initial.append(GpuTiles::zeros(k, padded(p.value.headSize)));
-  SmallVector<Value> sums = walk(k.scale(perHead, p.group()), initial, start, compute);
+  auto tileOf = [&, from = from, perHead = perHead](Value step) {
+    Value divisor = arith::MaxUIOp::create(k.b, perHead, k.index(1)); // asked for a step where there may be none
+    return k.add(numberOfTile(from), arith::RemUIOp::create(k.b, step, divisor));
+  };
+  Meeting meeting = {p.keyDocuments, p.queryDocuments, p.sizes.keys, p.sizes.queries, tileOf};
+  SmallVector<Value> sums = walk(k.scale(perHead, p.group()), initial, meeting, start, compute);
   Fragment keySums(ArrayRef(sums).take_front(numKeySums)), valueSums(ArrayRef(sums).drop_front(numKeySums));
   storeRows(keySums, {real(p.scale), real(p.scale)}, o.keyGrad, head);
   storeRows(valueSums, {real(1.0), real(1.0)}, o.valueGrad, head);
@@ -208,6 +215,7 @@ void KeyGradient::emit() {
 
 void lower::emitGpuAttentionGrad(BodyEmitter &emitter, const Views &views, tfm::AttentionGradOp op) {
   AttentionProblem problem(views, op);
+  emitTileDocuments(emitter, problem, 1);
   int64_t headSize = problem.sizes.head_size, valueHeadSize = problem.sizes.value_head_size;
   GradientOperands operands = {
       problem.rows(op.getResult(), valueHeadSize),    problem.rows(op.getGradient(), valueHeadSize),

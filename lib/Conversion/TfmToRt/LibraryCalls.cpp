@@ -183,17 +183,14 @@ static void emitAttentionGrad(BodyEmitter &emitter, const Views &views, tfm::Att
 // Dispatch
 //===----------------------------------------------------------------------===//
 
-int64_t lower::libraryScratchBytes(Operation *op, Target target) {
-  if (target == Target::Cuda) {
-    auto gradient = dyn_cast<tfm::AttentionGradOp>(op);
-    // A sum a row, from the first kernel to the second.
-    return gradient ? product(shapeOf(gradient.getLogSumExp())) * bytesOf(Float32Type::get(op->getContext())) : 0;
-  }
-  if (auto attention = dyn_cast<tfm::AttentionOp>(op))
-    return attentionWorkspace(attention);
-  if (auto gradient = dyn_cast<tfm::AttentionGradOp>(op))
-    return attentionWorkspace(gradient);
-  return 0;
+SmallVector<int64_t> lower::libraryScratchBytes(Operation *op, Target target) {
+  auto attention = dyn_cast<tfm::AttentionOp>(op);
+  auto gradient = dyn_cast<tfm::AttentionGradOp>(op);
+  if (attention)
+    return target == Target::Cuda ? gpuAttentionScratchBytes(attention) : SmallVector{attentionWorkspace(attention)};
+  if (gradient)
+    return target == Target::Cuda ? gpuAttentionScratchBytes(gradient) : SmallVector{attentionWorkspace(gradient)};
+  return {};
 }
 
 template <typename Op> static LogicalResult verifyHeads(Op op) {

@@ -30,7 +30,8 @@ bool operandFits(mlir::Operation *op, unsigned index, const View &view);
 /// A memref of the stored matrix; `transposed` becomes its orientation against [rows, cols] of the product.
 mlir::Value matrixOperand(BodyEmitter &emitter, const View &view, bool &transposed, int64_t batch);
 
-int64_t libraryScratchBytes(mlir::Operation *op, Target target);
+/// Of each part of a call's own workspace.
+llvm::SmallVector<int64_t> libraryScratchBytes(mlir::Operation *op, Target target);
 void emitLibraryCall(BodyEmitter &emitter, const Views &views, mlir::Operation *op, const View &target,
                      rt::Store store);
 

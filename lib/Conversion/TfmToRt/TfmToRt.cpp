@@ -217,8 +217,10 @@ void BodyLowering::emitUnit(Unit &unit) {
     Value &view = scratch[number];
     if (view)
       return view;
-    MemRefType type = MemRefType::get({libraryScratchBytes(op, target)}, emitter->body.getI8Type());
-    if (unit.kind == UnitKind::Rows) {
+    MemRefType type;
+    if (unit.kind == UnitKind::Library) {
+      type = MemRefType::get({libraryScratchBytes(op, target)[number]}, emitter->body.getI8Type());
+    } else if (unit.kind == UnitKind::Rows) {
       unsigned i = 0;
       for (const Sink &sink : unit.program.sinks)
         if (sink.columnSum && i++ == number) {
