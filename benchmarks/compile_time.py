@@ -3,7 +3,10 @@
 Markdown: seconds and peak MB of `drover compile` and `drover check`, actions, KB of metadata and actions in the executable, seconds to
 plan every rank through the executable's loader (`--describe-ranks`) and the bytes of the largest plan.
 
-usage: compile_time [--drover build/bin/drover] [--ir]      --ir: lines and KB of the IR after differentiation, over layers
+usage: compile_time [--drover build/bin/drover] [--ir | --cuda]
+  --ir: lines and KB of the IR after differentiation, over layers
+  --cuda: the kernels of a GPU instead: to PTX, to cubins with an empty cache, with a full one, and to an object; MB are of the compiler
+          and of the ptxas that it runs, together, at the worst of the moments looked at
 """
 import argparse
 import json
@@ -36,6 +39,31 @@ def measure(command, **more):
     return time.perf_counter() - begin, usage.ru_maxrss / 1024, text
 
 
+def resident(pid):
+    """Resident bytes of a process and of all below it, now."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            total = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                total += sum(resident(child) for child in file.read().split())
+        return total
+    except OSError:  # it has ended
+        return 0
+
+
+def measure_tree(command, **more):
+    """Wall seconds, and peak resident MB of a command with what it starts."""
+    begin, peak = time.perf_counter(), 0
+    process = subprocess.Popen(command, **more)
+    while process.poll() is None:
+        peak = max(peak, resident(process.pid))
+        time.sleep(0.02)
+    if process.returncode:
+        raise SystemExit(f"status {process.returncode} of {' '.join(command)}")
+    return time.perf_counter() - begin, peak / 2**20
+
+
 def options(row):
     """Plan options; layers are spread as the report does, none in the first and the last chunk, where there are so many chunks."""
     chunks = row["pp"] * row["chunks"]
@@ -66,15 +94,37 @@ def print_ir(drover, folder):
             print(f"| {layers} | {sum(1 for _ in file)} | {os.path.getsize(out) / 1024:.0f} |")
 
 
+def print_cuda(drover, folder):
+    print("| ranks | TP CP PP DP | S | bodies | kernels | PTX s | MB | cubins s | MB | ptxas s | again s | object s | object KB |\n" + "|" + " --- |" * 13)
+    for number, row in enumerate(ROWS[:2]):
+        config = write_config(folder, row["layers"])
+        out = [os.path.join(folder, f"{name}{number}") for name in ("ptx", "cubin", "again", "object.o")]
+        cache = dict(os.environ, DROVER_KERNEL_CACHE=os.path.join(folder, f"cache{number}"))
+        command = [drover, "compile", config, *options(row), "--target=cuda"]
+        ptx_seconds, ptx_memory = measure_tree([*command, "--emit=ptx", "-o", out[0]], env=cache)
+        seconds, memory = measure_tree([*command, "--emit=cubin", "-o", out[1]], env=cache)
+        again, _ = measure_tree([*command, "--emit=cubin", "-o", out[2]], env=cache)
+        object_seconds, _ = measure_tree([*command, "--emit=obj", "-o", out[3]], env=cache)
+        _, _, text = measure([drover, "check", config, *options(row)])
+        bodies = re.search(r"(\d+) bodies", text).group(1)
+        ranks = row["tp"] * row["cp"] * row["pp"] * row["dp"]
+        print(f"| {ranks} | {row['tp']} {row['cp']} {row['pp']} {row['dp']} | {row['seq-len']} | {bodies} | {len(os.listdir(out[1]))} | {ptx_seconds:.2f} |"
+              f" {ptx_memory:.0f} | {seconds:.2f} | {memory:.0f} | {seconds - again:.2f} | {again:.2f} | {object_seconds:.2f} | {os.path.getsize(out[3]) / 1024:.0f} |",
+              flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--drover", default=os.path.join(TOP, "build/bin/drover"))
     parser.add_argument("--ir", action="store_true")
+    parser.add_argument("--cuda", action="store_true")
     arguments = parser.parse_args()
     drover = os.path.abspath(arguments.drover)
     with tempfile.TemporaryDirectory() as folder:
         if arguments.ir:
             return print_ir(drover, folder)
+        if arguments.cuda:
+            return print_cuda(drover, folder)
         print("| ranks | TP CP PP DP | V | layers | S | M | compile s | MB | check s | MB | actions | executable KB | plan all ranks s | largest plan KB |\n"
               "|" + " --- |" * 14)
         for row in ROWS:
