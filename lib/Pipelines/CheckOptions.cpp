@@ -65,14 +65,13 @@ std::string checkPhases(const CompileOptions &options) {
   return error;
 }
 
-/// What a target can write; the runtime's interpreter does not run bodies of a GPU yet.
+/// What a target can write.
 std::string checkEmit(const CompileOptions &options) {
-  bool cuda = options.target == "cuda";
-  if (!cuda && (options.emit == Emit::Ptx || options.emit == Emit::Cubin))
+  if (options.target != "cuda" && (options.emit == Emit::Ptx || options.emit == Emit::Cubin))
     return std::string("--emit=") + (options.emit == Emit::Ptx ? "ptx" : "cubin") +
            ": needs --target=cuda; accepted on the host are mlir, llvm, obj and exe";
-  if (cuda && lastPhase(options) == "link")
-    return "--target=cuda: writes no executable yet; accepted are --emit=mlir, llvm, ptx, cubin and obj";
+  if (options.target == "cuda" && options.plan.reduceEvery == "run" && lastPhase(options) == "link")
+    return "--reduce-every=run: an executable for cuda does not add the gradients of runs; accepted with it is step";
   return "";
 }
 

@@ -2,20 +2,41 @@
 """Compiles the model of a recorded training run, trains it with the recorded settings, and holds losses, norms, step-1 gradients
 and final weights against what PyTorch got (python/make_reference.py; shared/training has the same layout).
 
-usage: train_reference.py FOLDER [--variant plain|documents|ignore] [--drover PATH] [--steps N] [--tolerance-loss R] [compile options ..]
+usage: train_reference.py FOLDER [--variant plain|documents|ignore] [--drover PATH] [--steps N] [--tolerance-loss R] [--emulated SCRIPT]
+                          [--seeds N,..] [compile options ..]
 Prints one line of deviations; exit status 1 where one is larger than DESIGN's "Equality" allows.
 With --tolerance-loss only the losses are compared, to that relative tolerance (bf16 against float32).
+With --emulated (scripts/with-emulated-gpu) the executable is compiled for a GPU and runs over the stand-ins, which must find nothing wrong;
+with --seeds it runs once for each (DROVER_EMU_SEED: when work is done), and all runs must give the same bits.
 """
 import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
 from drover.tensors import compare, read_safetensors
-from running import run, steps_of
+from running import Failed, run, steps_of
+
+
+def emulate(script, command, seeds, folder):
+    """Runs the command over the stand-ins once for each seed; what differs or was reported. Files are those of the last seed."""
+    faults, results = [], []
+    for seed in seeds:
+        done = subprocess.run(["env", f"DROVER_EMU_SEED={seed}", os.path.abspath(script), *command], cwd=folder, capture_output=True, text=True,
+                              timeout=1000)
+        reports = [line for line in done.stderr.splitlines() if line.startswith("drover-emu: ")]
+        faults += [f"seed {seed}: {line}" for line in reports[:3]]
+        if done.returncode:
+            raise Failed(f"seed {seed}: status {done.returncode}\n{done.stderr[-2000:]}")
+        files = [open(os.path.join(folder, name), "rb").read() for name in ("gradients.safetensors", "weights.safetensors")]
+        results.append([(row["loss"], row["grad_norm"]) for row in steps_of(folder)] + files)
+        if results[-1] != results[0]:
+            faults.append(f"seed {seed} gives other bits than seed {seeds[0]}")
+    return faults
 
 
 def main():
@@ -25,6 +46,8 @@ def main():
     parser.add_argument("--drover", default="drover")
     parser.add_argument("--steps", type=int, help="run fewer steps (then the weights are not compared)")
     parser.add_argument("--tolerance-loss", type=float)
+    parser.add_argument("--emulated")
+    parser.add_argument("--seeds", default="0")
     arguments, options = parser.parse_known_args()
     with open(os.path.join(arguments.folder, "reference.json")) as file:
         reference = json.load(file)
@@ -34,6 +57,11 @@ def main():
         options.append("--mask=documents")
     run_options = {"plain": [], "documents": [f"--document-separator={s.get('separator', 10)}"],
                    "ignore": [f"--ignore-label={s.get('ignore_label', 32)}"]}[arguments.variant]
+    seeds = arguments.seeds.split(",")
+    if arguments.emulated:
+        options.append("--target=cuda")
+        if not any(option.startswith("--compute-dtype=") for option in options):
+            options.append("--compute-dtype=f32")
     folder = tempfile.mkdtemp()
     try:
         for name in os.listdir(arguments.folder):
@@ -41,13 +69,15 @@ def main():
                 shutil.copy(os.path.join(arguments.folder, name), folder)
         run([arguments.drover, "compile", "model.onnx", "--task=train", f"--seq-len={s['seq_len']}",
              f"--global-batch={s['global_batch']}", *options, "-o", "train"], folder)
-        run(["./train", f"--data={os.path.abspath(arguments.folder)}/tokens.u16", f"--steps={steps}", f"--lr={s['lr']}",
-             f"--min-lr={s['min_lr']}", f"--warmup-steps={s['warmup_steps']}", f"--weight-decay={s['weight_decay']}",
-             f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}", f"--grad-clip={s['grad_clip']}", "--init=model",
-             "--log=log.jsonl", "--save-gradients=gradients.safetensors", "--save-weights=weights.safetensors", *run_options], folder)
+        command = ["./train", f"--data={os.path.abspath(arguments.folder)}/tokens.u16", f"--steps={steps}", f"--lr={s['lr']}",
+                   f"--min-lr={s['min_lr']}", f"--warmup-steps={s['warmup_steps']}", f"--weight-decay={s['weight_decay']}",
+                   f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}", f"--grad-clip={s['grad_clip']}", "--init=model",
+                   "--log=log.jsonl", "--save-gradients=gradients.safetensors", "--save-weights=weights.safetensors", *run_options]
+        faults = emulate(arguments.emulated, command, seeds, folder) if arguments.emulated else run(command, folder) or []
         rows = steps_of(folder)
         want = reference["rows" if arguments.variant == "plain" else "rows_" + arguments.variant][:steps]
-        faults = [] if len(rows) == len(want) else [f"{len(rows)} steps, not {len(want)}"]
+        if len(rows) != len(want):
+            faults.append(f"{len(rows)} steps, not {len(want)}")
         loss = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(rows, want))
         norm = max(abs(a["grad_norm"] - b["grad_norm"]) / b["grad_norm"] for a, b in zip(rows, want))
         if not loss <= (arguments.tolerance_loss or 1e-5):

@@ -47,8 +47,11 @@ float bf16ToFloat(uint32_t bits) {
 /// Why a lane may not take part in an operation, given those that wait in its warp; empty if it may.
 static std::string refusal(uint32_t mask, unsigned lane, uint32_t live, const Gathering *open, bool same,
                            const drover_emu_kernel &kernel) {
+  bool isIn = mask >> lane & 1;
+  if (isIn && !(mask & ~live) && (!open || same))
+    return {}; // nearly always: no stream is made
   std::ostringstream text;
-  if (!(mask >> lane & 1))
+  if (!isIn)
     text << "warp operation by lane " << lane << ", which its mask 0x" << std::hex << mask << " leaves out";
   else if (mask & ~live)
     text << "warp operation whose mask 0x" << std::hex << mask << " has lanes that are not there, 0x" << (mask & ~live);

@@ -80,13 +80,11 @@ uint64_t Engine::drawSeed() {
 // What the host enqueues
 //===----------------------------------------------------------------------===//
 
-void Engine::enqueue(Stream &stream, std::string what, std::function<void(const Work &)> perform,
-                     std::function<bool()> ready) {
-  Work host = hostWork("", stream.device);
+void Engine::enqueue(Stream &stream, std::string what, std::function<void(const Work &)> perform, Ready ready) {
+  Work work = hostWork(std::move(what), stream.device);
   std::unique_lock<std::mutex> guard(mutex);
-  stream.clock.join(host.clock);
-  stream.clock.set(stream.actor, ++stream.tick);
-  Work work = {std::move(what), stream.actor, stream.tick, stream.clock, stream.device};
+  work.actor = stream.actor;
+  work.tick = ++stream.tick;
   stream.items.push_back({std::move(work), std::move(ready), std::move(perform)});
   if (seedValue == 0)
     drain(guard);
@@ -95,14 +93,12 @@ void Engine::enqueue(Stream &stream, std::string what, std::function<void(const 
 void Engine::record(Stream &stream, Event &event) {
   auto record = std::make_shared<Record>();
   {
-    Work host = hostWork("", stream.device);
     std::lock_guard<std::mutex> guard(mutex);
-    stream.clock.join(host.clock);
-    record->clock = stream.clock;
     event.record = record;
   }
-  enqueue(stream, "event", [this, record](const Work &) {
+  enqueue(stream, "event", [this, record](const Work &work) {
     std::lock_guard<std::mutex> guard(mutex);
+    record->clock = work.clock;
     record->done = true;
   });
 }
@@ -114,9 +110,12 @@ void Engine::waitFor(Stream &stream, const Event &event) {
     record = event.record;
     if (!record) // never recorded: nothing to wait for
       return;
-    stream.clock.join(record->clock);
   }
-  enqueue(stream, "wait", nullptr, [record] { return record->done; });
+  enqueue(stream, "wait", nullptr, [record](const Stream &, Work &work) {
+    if (record->done)
+      work.clock.join(record->clock);
+    return record->done;
+  });
 }
 
 bool Engine::isIdle(Stream &stream) {
@@ -146,6 +145,8 @@ void Engine::wake() {
 // Doing it
 //===----------------------------------------------------------------------===//
 
+static bool isReady(const Stream &stream, Stream::Item &item) { return !item.ready || item.ready(stream, item.work); }
+
 /// The streams whose first piece of work can go on now.
 std::vector<std::shared_ptr<Stream>> Engine::ableStreams() {
   std::vector<std::shared_ptr<Stream>> able;
@@ -156,7 +157,7 @@ std::vector<std::shared_ptr<Stream>> Engine::ableStreams() {
       Stream &stream = *streams[i];
       if (stream.items.empty() && !stream.busy && streams[i].use_count() == 1) // destroyed by its owner
         streams.erase(streams.begin() + ptrdiff_t(i--));
-      else if (!stream.busy && !stream.items.empty() && (!stream.items.front().ready || stream.items.front().ready()))
+      else if (!stream.busy && !stream.items.empty() && isReady(stream, stream.items.front()))
         able.push_back(streams[i]);
     }
   } while (able.empty() && progress != before);
@@ -172,6 +173,9 @@ bool Engine::runOne(std::unique_lock<std::mutex> &guard) {
   Stream::Item item = std::move(stream->items.front());
   stream->items.pop_front();
   stream->busy = true;
+  stream->clock.join(item.work.clock);
+  stream->clock.set(stream->actor, item.work.tick);
+  item.work.clock = stream->clock;
   guard.unlock();
   if (item.perform) {
     // One at a time on a device: pieces of work that race must not be a race of this process.

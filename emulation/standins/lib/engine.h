@@ -5,7 +5,8 @@
 // The part of the stand-in driver that the other stand-in libraries use too. Work on a stream is done in its order and
 // after the events that the stream waits for, at once or later, as the seed has it (DROVER_EMU_SEED: 0 at once, on the
 // thread that enqueues; else by a thread in the background, in an order drawn from the seed). What is ordered before
-// what is known when work is enqueued, and kept as a vector clock: so a race is found whatever the schedule was.
+// what is kept as vector clocks, which work gets from what it was enqueued after, from events that it waits for, and from
+// what other devices send: they do not depend on the schedule, and so a race is found whatever that was.
 #ifndef DROVER_STANDINS_ENGINE_H
 #define DROVER_STANDINS_ENGINE_H
 
@@ -27,7 +28,7 @@ struct Work {
   std::string what; // "fill", "kernel NAME", for messages
   uint32_t actor = 0;
   uint64_t tick = 0;
-  Clock clock; // its own tick is in it
+  Clock clock; // until it is done: of who enqueued it, and of what it waits for. Then its own tick is in it
   int device = -1;
 };
 
@@ -37,16 +38,21 @@ struct Record {
   Clock clock;
 };
 
+struct Stream;
+/// Whether work that is first in its stream can be done now; then its clock has what it waited for. Called often, under
+/// the engine's lock; may not enqueue.
+using Ready = std::function<bool(const Stream &stream, Work &work)>;
+
 struct Stream {
   int device = 0;
   uint32_t actor = 0;
   uint64_t tick = 0;
-  Clock clock; // what is ordered before the next piece of work
+  Clock clock; // of the last piece of work that was done
   bool busy = false;
 
   struct Item {
     Work work;
-    std::function<bool()> ready;               // null: at once. Called under the engine's lock
+    Ready ready;                               // null: at once
     std::function<void(const Work &)> perform; // without the lock
   };
   std::deque<Item> items;
@@ -62,9 +68,7 @@ public:
 
   std::shared_ptr<Stream> createStream(int device);
 
-  /// `ready` may be called often, under the lock, once the work is first in its stream; it may not enqueue.
-  void enqueue(Stream &stream, std::string what, std::function<void(const Work &)> perform,
-               std::function<bool()> ready = nullptr);
+  void enqueue(Stream &stream, std::string what, std::function<void(const Work &)> perform, Ready ready = nullptr);
   void record(Stream &stream, Event &event);
   void waitFor(Stream &stream, const Event &event);
   /// Nothing left to do: what was on the stream is ordered before what this thread does next.

@@ -18,6 +18,16 @@ bool Exchange::hasLost() const {
   return false;
 }
 
+void Exchange::order(size_t side, Clock &after) const {
+  for (size_t other = 0; other < sides.size(); ++other) {
+    bool sends = sides[side].call.kind == Kind::Message     ? other == 0
+                 : sides[side].call.kind == Kind::Broadcast ? other == size_t(sides[side].call.root)
+                                                            : true;
+    if (sends && other != side)
+      after.join(sides[other].clock);
+  }
+}
+
 size_t bytesOf(int dtype) {
   switch (dtype) {
   case 0:
@@ -130,13 +140,15 @@ std::deque<std::shared_ptr<Flight>> &launchesOf(int device) {
 } // namespace
 
 /// Under the engine's lock: begins where it can; true once all members have.
-static bool canEnd(const std::shared_ptr<Flight> &flight, int device) {
+static bool canEnd(const std::shared_ptr<Flight> &flight, int device, const Stream &stream, Work &work) {
   std::deque<std::shared_ptr<Flight>> &launches = launchesOf(device);
   bool over = flight->comm->aborted || !flight->group->failure.empty();
   if (!flight->begun && (over || launches.front() == flight)) {
     flight->begun = true;
     for (auto &[exchange, side] : flight->sides) {
       exchange->sides[side].begun = true;
+      exchange->sides[side].clock = stream.clock;
+      exchange->sides[side].clock.join(work.clock);
       ++exchange->begun;
     }
     launches.erase(std::find(launches.begin(), launches.end(), flight));
@@ -148,6 +160,8 @@ static bool canEnd(const std::shared_ptr<Flight> &flight, int device) {
   for (auto &[exchange, side] : flight->sides)
     if (!exchange->canMove() || (!exchange->moved && exchange->hasLost()))
       return false;
+  for (auto &[exchange, side] : flight->sides)
+    exchange->order(side, work.clock);
   return true;
 }
 
@@ -199,7 +213,7 @@ static std::pair<std::shared_ptr<Exchange>, size_t> join(const Pending &pending)
   }
   std::shared_ptr<Exchange> exchange = place;
   size_t side = message ? (pending.sends ? 0 : 1) : size_t(comm.rank);
-  exchange->sides[side] = {&comm, pending.call, false};
+  exchange->sides[side] = {&comm, pending.call, false, {}};
   bool complete = true;
   for (size_t other = 0; other < exchange->sides.size(); ++other) {
     const Exchange::Side &theirs = exchange->sides[other];
@@ -241,7 +255,7 @@ int enqueueTogether(const std::vector<Pending> &calls) {
   Engine::instance().enqueue(
       *stream, calls.front().call.describe() + " on " + describe(*stream),
       [flight](const Work &work) { finish(*flight, work); },
-      [flight, device = comm.device] { return canEnd(flight, device); });
+      [flight, device = comm.device](const Stream &stream, Work &work) { return canEnd(flight, device, stream, work); });
   Engine::instance().wake();
   return failure.empty() ? nccl::Success : nccl::InvalidUsage;
 }

@@ -36,12 +36,15 @@ struct Exchange {
     Comm *comm = nullptr; // who has issued it
     Call call;
     bool begun = false;
+    Clock clock; // when it began
   };
   std::vector<Side> sides; // by member; of a message sender and receiver
   size_t begun = 0;
   bool moved = false; // written under both locks
 
   bool canMove() const { return begun == sides.size(); }
+  /// What a side gets was sent after all that the senders had done before.
+  void order(size_t side, Clock &after) const;
   /// A member that takes part has gone.
   bool hasLost() const;
 };

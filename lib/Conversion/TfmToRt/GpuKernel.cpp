@@ -172,6 +172,16 @@ void GpuKernel::when(Value condition, function_ref<void()> build) {
   build();
 }
 
+Value GpuKernel::either(Value condition, Value otherwise, function_ref<Value(Value)> build) {
+  auto branch = scf::IfOp::create(b, otherwise.getType(), condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, build(otherwise));
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, otherwise);
+  return branch.getResult(0);
+}
+
 Value GpuKernel::lessThan(Value a, Value x) { return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, a, x); }
 
 Value GpuKernel::isZero(Value value) {

@@ -43,6 +43,8 @@ public:
   void warpBarrier();
   /// Runs `build` where the condition holds; a null condition always does.
   void when(mlir::Value condition, llvm::function_ref<void()> build);
+  /// `build` of `otherwise` where the condition holds, else `otherwise`.
+  mlir::Value either(mlir::Value condition, mlir::Value otherwise, llvm::function_ref<mlir::Value(mlir::Value)> build);
   mlir::Value lessThan(mlir::Value a, mlir::Value x);
   mlir::Value isZero(mlir::Value index);
 

@@ -469,10 +469,10 @@ void GpuRowEmitter::finishColumnSums() {
         Value next = f.load(partial, f.add(f.scale(block, cols), column), type);
         return SmallVector<Value>{arith::AddFOp::create(f.b, carried[0], next)};
       })[0];
-      if (accumulate) {
-        Value old = f.load(target, column, targetType);
-        sum = arith::SelectOp::create(f.b, f.callAccumulates(), arith::AddFOp::create(f.b, old, sum), sum);
-      }
+      if (accumulate) // an accumulator has no contents before its first sum
+        sum = f.either(f.callAccumulates(), sum, [&](Value sum) {
+          return arith::AddFOp::create(f.b, f.load(target, column, targetType), sum);
+        });
       f.store(sum, target, column, targetType);
     }
   });

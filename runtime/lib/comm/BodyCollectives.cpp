@@ -50,7 +50,10 @@ void drover_communicators::wait(int slot) {
   try {
     if (slot < 0 || slot >= DROVER_MAX_IN_FLIGHT || !slots[slot].pending())
       fail("wait for slot ", slot, ", which has no collective in flight");
-    slots[slot].wait();
+    if (stream)
+      slots[slot].waitOn(*stream);
+    else
+      slots[slot].wait();
   } catch (const Error &error) {
     failure = error.what();
   }

@@ -73,9 +73,13 @@ std::optional<Launcher> findLauncher(const Environment &environment) {
 }
 
 WorldChoice chooseWorld(const std::optional<Launcher> &launcher, int64_t compiled, int64_t ranks,
-                        const std::string &backend) {
-  if (!backend.empty() && backend != "inproc" && backend != "mpi" && backend != "nccl")
-    fail("--backend=", backend, ": expected inproc, mpi or nccl");
+                        const std::string &asked, bool onGpu) {
+  if (!asked.empty() && asked != "inproc" && asked != "mpi" && asked != "nccl")
+    fail("--backend=", asked, ": expected inproc, mpi or nccl");
+  if (onGpu && compiled > 1 && !asked.empty() && asked != "nccl")
+    fail("--backend=", asked, ": moves memory of the host, but the tensors of the ", compiled,
+         " ranks are in GPUs; expected nccl");
+  std::string backend = asked.empty() && onGpu && compiled > 1 ? "nccl" : asked;
   if (ranks && ranks != compiled)
     fail("--ranks=", ranks, ": the program was compiled for ", compiled, " (TP*CP*PP*DP)");
   bool started = launcher && launcher->size > 1;
@@ -116,25 +120,31 @@ using WorldMaker = std::function<void(int rank, const std::function<void(World &
 static void runThreads(int ranks, const WorldMaker &withWorld, const std::function<void(World &)> &rank) {
   std::mutex mutex;
   std::exception_ptr first;
-  auto noteError = [&] {
-    // Before the others hear of it: theirs are consequences.
+  bool hasReason = false;
+  auto noteError = [&](bool isReason) {
+    // Mostly before the others hear of it: theirs are consequences.
     std::lock_guard<std::mutex> lock(mutex);
-    if (!first)
+    if (!first || (isReason && !hasReason)) {
       first = std::current_exception();
+      hasReason = isReason;
+    }
   };
   auto run = [&](int number, const std::function<void(World &)> &body) {
     auto noted = [&](World &own) {
       try {
         body(own);
+      } catch (const EndedElsewhere &) {
+        noteError(false);
+        throw;
       } catch (...) {
-        noteError();
+        noteError(true);
         throw;
       }
     };
     try {
       withWorld(number, [&](World &world) { runRank(world, noted); });
     } catch (...) {
-      noteError();
+      noteError(true);
     }
   };
   std::vector<std::thread> threads;

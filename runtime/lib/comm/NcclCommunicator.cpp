@@ -32,8 +32,8 @@ static int dataTypeOf(DType dtype) {
 }
 
 NcclCommunicator::NcclCommunicator(NcclWorld &world, int id, std::string name, std::vector<int> members)
-    : Communicator(world, id, std::move(name), std::move(members)), stream(world.device.newStream(true)), owner(world),
-      words(world.device.allocatePinned(sizeof(uint32_t))), token(world.device.allocate(sizeof(int64_t))) {
+    : Communicator(world, id, std::move(name), std::move(members)), stream(world.ownDevice.newStream(true)), owner(world),
+      words(world.ownDevice.allocatePinned(sizeof(uint32_t))), token(world.ownDevice.allocate(sizeof(int64_t))) {
   *word() = 0;
 }
 
@@ -98,7 +98,7 @@ void NcclCommunicator::settle(int code, const char *call) {
   TimePoint deadline = owner.startDeadline();
   auto complain = [&](const std::string &why) {
     fail("nccl: ", call, " on ", describeGroup(id(), name(), members()), ", rank ", owner.rank(), ", ",
-         owner.device.describe(), ": ", why);
+         owner.ownDevice.describe(), ": ", why);
   };
   if (code == nccl::Success && !handle)
     return;
@@ -138,7 +138,7 @@ void NcclCommunicator::abort() noexcept {
   if (handle)
     owner.library.commAbort(std::exchange(handle, nullptr));
   try {
-    owner.device.finish(stream, std::chrono::steady_clock::now() + 5s);
+    owner.ownDevice.finish(stream, std::chrono::steady_clock::now() + 5s);
   } catch (const Error &) {
     // The device has failed: it touches nothing any more.
   }
@@ -150,7 +150,7 @@ NcclCommunicator::~NcclCommunicator() {
   auto &all = owner.communicators;
   all.erase(std::remove(all.begin(), all.end(), this), all.end());
   try {
-    bool idle = owner.device.finish(stream, std::chrono::steady_clock::now() + 5s);
+    bool idle = owner.ownDevice.finish(stream, std::chrono::steady_clock::now() + 5s);
     if (idle && handle && !owner.hasEnded()) {
       settle(owner.library.commFinalize(handle), "ncclCommFinalize");
       owner.library.commDestroy(std::exchange(handle, nullptr));
@@ -170,7 +170,7 @@ NcclCommunicator::~NcclCommunicator() {
 uint8_t *NcclCommunicator::scratch(DeviceMemory &memory, int64_t bytes) {
   if (memory.size() < bytes) {
     retired.push_back(std::move(memory));
-    memory = owner.device.allocate(bytes);
+    memory = owner.ownDevice.allocate(bytes);
   }
   return memory.data();
 }
@@ -178,7 +178,7 @@ uint8_t *NcclCommunicator::scratch(DeviceMemory &memory, int64_t bytes) {
 std::shared_ptr<Operation> NcclCommunicator::start(const OperationInfo &info, const void *in, void *out) {
   std::lock_guard<std::timed_mutex> lock(owner.issuing);
   owner.checkAlive();
-  Device &device = owner.device;
+  Device &device = owner.ownDevice;
   auto operation = std::make_shared<NcclOperation>(owner, *this, info);
   operation->event = &device.takeEvent();
   if (owner.before) {
@@ -201,7 +201,7 @@ std::shared_ptr<Operation> NcclCommunicator::start(const OperationInfo &info, co
 /// Scalars and what is saved lie in the host's memory: they go through the device, by pinned memory of the operation.
 NcclCommunicator::Buffers NcclCommunicator::fromHost(const OperationInfo &info, Buffers buffers,
                                                      NcclOperation &operation) {
-  Device &device = owner.device;
+  Device &device = owner.ownDevice;
   int64_t part = info.cut.elements() * byteSize(info.dtype);
   bool gathers = info.kind == OperationKind::AllGather, scatters = info.kind == OperationKind::ReduceScatter;
   int64_t inBytes = scatters ? part * size() : part, outBytes = gathers ? part * size() : part;
@@ -236,7 +236,7 @@ void NcclCommunicator::copyParts(const OperationInfo &info, const void *from, vo
       int64_t inWhole = place * chunk, inParts = member * cut.outer * row + which * chunk;
       const auto *source = static_cast<const uint8_t *>(from) + (pack ? inWhole : inParts);
       uint8_t *result = static_cast<uint8_t *>(to) + (pack ? inParts : inWhole);
-      owner.device.copyRows(result, pack ? row : row * size(), source, pack ? row * size() : row, chunk, cut.outer,
+      owner.ownDevice.copyRows(result, pack ? row : row * size(), source, pack ? row * size() : row, chunk, cut.outer,
                             stream);
     }
 }
@@ -262,7 +262,7 @@ void NcclCommunicator::exchange(const OperationInfo &info, Buffers buffers) {
   int64_t bytes = info.cut.elements() * byteSize(info.dtype);
   if (size() == 1) {
     if (buffers.out != buffers.in && buffers.in)
-      owner.device.copy(buffers.out, buffers.in, bytes, stream);
+      owner.ownDevice.copy(buffers.out, buffers.in, bytes, stream);
     return;
   }
   const NcclLibrary &library = owner.library;

@@ -19,7 +19,7 @@ NcclOperation::~NcclOperation() {
 }
 
 void NcclOperation::releaseBuffers() {
-  owner.device.giveBack(*std::exchange(event, nullptr));
+  owner.ownDevice.giveBack(*std::exchange(event, nullptr));
   hostCopy = DeviceMemory();
 }
 
@@ -47,7 +47,7 @@ bool NcclOperation::waitUntil(TimePoint deadline) {
     // A device or a network that has failed never writes the word.
     if (now >= look) {
       std::lock_guard<std::timed_mutex> lock(owner.issuing);
-      owner.device.hasHappened(*event);
+      owner.ownDevice.hasHappened(*event);
       group.checkState();
       look = now + 100ms;
     }
@@ -57,7 +57,7 @@ bool NcclOperation::waitUntil(TimePoint deadline) {
       std::this_thread::sleep_for(50us);
   }
   // The word is behind the event, so this is true at the first question; asked because it is what orders the host.
-  while (!owner.device.hasHappened(*event))
+  while (!owner.ownDevice.hasHappened(*event))
     std::this_thread::yield();
   {
     std::lock_guard<std::timed_mutex> lock(owner.issuing);
@@ -74,7 +74,7 @@ bool NcclOperation::waitOn(Stream &stream) {
   if (hostCopy.data())
     return false;
   owner.checkAlive();
-  owner.device.wait(stream, *event);
+  owner.ownDevice.wait(stream, *event);
   releaseBuffers();
   return true;
 }

@@ -24,7 +24,7 @@ static TimePoint after(double seconds) {
 }
 
 NcclWorld::NcclWorld(const NcclOptions &options, Device &device)
-    : World(options.rank, options.size), library(options.library), device(device) {
+    : World(options.rank, options.size), library(options.library), ownDevice(device) {
   setDeadline(options.startSeconds, "start");
   rendezvous = std::make_unique<RendezvousClient>(
       options.rendezvous.host, options.rendezvous.port, options.rank, startDeadline(),
@@ -46,7 +46,7 @@ NcclWorld::~NcclWorld() {
   rendezvous.reset();
   inFlight.clear();
   for (auto &[event, memory] : unused)
-    device.giveBack(*event);
+    ownDevice.giveBack(*event);
 }
 
 TimePoint NcclWorld::startDeadline() const { return after(deadline().first); }
@@ -109,7 +109,20 @@ void NcclWorld::checkAlive() {
     end(0, "its connection is lost");
   }
   std::lock_guard<std::mutex> lock(mutex);
-  fail(endedBy == rank() ? endReason : concat("rank ", endedBy, " has ended: ", endReason));
+  if (endedBy == rank())
+    fail(endReason);
+  throw EndedElsewhere(concat("rank ", endedBy, " has ended: ", endReason));
+}
+
+void NcclWorld::check() {
+  checkAlive();
+  TimePoint now = std::chrono::steady_clock::now();
+  if (now < nextLook)
+    return;
+  nextLook = now + 100ms;
+  std::lock_guard<std::timed_mutex> lock(issuing);
+  for (NcclCommunicator *communicator : communicators)
+    communicator->checkState();
 }
 
 void NcclWorld::abort(const std::string &reason) noexcept {

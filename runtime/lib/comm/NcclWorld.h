@@ -109,6 +109,8 @@ public:
 
   const char *backend() const override { return "nccl"; }
   void abort(const std::string &reason) noexcept override;
+  Device *device() override { return &ownDevice; }
+  void check() override;
   void issueAfter(Stream *stream) override { before = stream; }
   std::vector<std::string> hosts() override;
   std::string agree(const std::string &key, const std::string &own) override;
@@ -126,7 +128,7 @@ public:
   TimePoint startDeadline() const;
 
   NcclLibrary library;
-  Device &device;
+  Device &ownDevice;
   Stream *before = nullptr;
   std::unique_ptr<RendezvousClient> rendezvous;
   std::timed_mutex issuing; // held while NCCL is called
@@ -144,7 +146,8 @@ private:
   void watch();
   void checkOverdue();
 
-  std::mutex looking; // held while the watchdog uses an operation
+  TimePoint nextLook = {}; // of check() at the communicators
+  std::mutex looking;      // held while the watchdog uses an operation
   std::mutex mutex;   // guards what follows
   int endedBy = -1;
   std::string endReason;

@@ -36,7 +36,7 @@ RankSetup::RankSetup(const Program &program, const RunOptions &options, World &w
     : rank(program, world), pool(threadsOf(options, world)),
       recorder(program.hash, world.rank(), recorderPath(options, world)),
       trace(options.trace.empty() ? nullptr : std::make_unique<TraceWriter>(options.trace, rank)),
-      operations(recorder, trace.get()), interpreter(rank, &pool, recorder, trace.get()) {
+      operations(recorder, trace.get()), device(program, world), interpreter(rank, device, &pool, recorder, trace.get()) {
   world.setObserver(&operations);
 }
 
@@ -49,17 +49,30 @@ void RankSetup::setTracing(bool on) {
 
 void RankSetup::guarded(const std::function<void()> &work) {
   recorder.install();
+  std::string message;
+  auto note = [&](const Error &error) {
+    interpreter.noteProgress();
+    message = error.what();
+    if (recorder.dump("error"))
+      message += "; last actions in " + recorder.file();
+    // What is in flight uses memory that goes now: it has to end. On the host it is the requests' own.
+    if (!device.isHost())
+      rank.world.abort(message);
+  };
   try {
     work();
+  } catch (const EndedElsewhere &error) {
+    note(error);
+    throw EndedElsewhere(message);
   } catch (const Error &error) {
-    bool dumped = recorder.dump("error");
-    fail(error.what(), dumped ? "; last actions in " + recorder.file() : "");
+    note(error);
+    throw Error(message);
   }
 }
 
 void runOnRanks(const Program &program, const RunOptions &options, const std::function<void(World &)> &rank) {
   WorldChoice choice =
-      chooseWorld(findLauncher(processEnvironment()), program.grid.ranks(), options.ranks, options.backend);
+      chooseWorld(findLauncher(processEnvironment()), program.grid.ranks(), options.ranks, options.backend, program.usesGpu());
   runRanks(choice, options.deadlines, rank);
 }
 

@@ -140,7 +140,8 @@ static void forwardRank(const Program &program, const ForwardOptions &options, W
     checkCanCreateFilesIn(options.outputDir);
   const Coordinates &place = setup.rank.plan.place;
   InitOptions init{options.init, options.model, options.seed, world.rank() == 0};
-  initializeParameters(program, place, init, setup.interpreter.parameterMemory());
+  setup.interpreter.initialize(
+      [&](const ParameterMemory &memory) { initializeParameters(program, place, init, memory); });
   world.setDeadline(options.deadlines.firstStep, "the forward pass");
   // Before the run: what is wrong with a file is not for the flight recorder.
   std::vector<uint8_t> inputs(static_cast<size_t>(program.inputBytes));
@@ -152,11 +153,12 @@ static void forwardRank(const Program &program, const ForwardOptions &options, W
   setup.guarded([&] { setup.interpreter.run(work); });
   if (setup.trace)
     setup.trace->finish();
+  std::vector<uint8_t> outputs = setup.interpreter.outputs();
   for (const TensorInfo &output : program.outputs)
-    writeOutput(setup.rank, options, output, setup.interpreter.outputs());
+    writeOutput(setup.rank, options, output, outputs.data());
   if (options.verbose && setup.rank.isFirst())
     printMemoryTable(memoryByCategory(program, setup.interpreter.workspaceBytes()),
-                     setup.interpreter.arenaBytes() + setup.interpreter.workspaceBytes());
+                     setup.interpreter.arenaBytes() + setup.interpreter.workspaceBytes(), setup.device.usedBytes());
 }
 
 void forward(const Program &program, const ForwardOptions &options) {

@@ -5,7 +5,7 @@
 #include "drover/rt/interpreter.h"
 #include "drover/rt/error.h"
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 
 namespace drover::rt {
 
@@ -39,14 +39,44 @@ static std::vector<StageInfo> placeStages(const RankContext &rank, const SlotGua
   return stages;
 }
 
-Interpreter::Interpreter(RankContext &rank, drover_pool *pool, FlightRecorder &recorder, TraceWriter *trace,
-                         const GuardOptions &guards)
-    : rank(rank), program(rank.program), pool(pool), recorder(recorder), trace(trace),
-      guard(program, rank.plan.stage, guards), stages(placeStages(rank, guard)), arena(guard.arenaBytes()),
-      workspace(program.workspaceBytes(rank.plan.stage)), gradientPlaces(program.buckets.size(), -1) {
-  guard.arm(arena.data());
+/// Most norm bodies, and most actions with a loss, of a step.
+static int64_t mostNorms(const Program &program) {
+  int64_t count = 0;
+  for (const BucketInfo &bucket : program.buckets)
+    count += int64_t(bucket.sections.size());
+  return count;
+}
+static int64_t mostActions(const std::vector<StageInfo> &stages) {
+  int64_t most = 0;
+  for (const StageInfo &stage : stages)
+    most = std::max(most, stage.numActions);
+  return most;
+}
+
+Interpreter::Interpreter(RankContext &rank, RankDevice &device, drover_pool *pool, FlightRecorder &recorder,
+                         TraceWriter *trace, const GuardOptions &guards)
+    : rank(rank), device(device), program(rank.program), pool(pool), recorder(recorder), trace(trace),
+      guard(program, rank.plan.stage, guards), stages(placeStages(rank, guard)),
+      arena(device.device().allocate(guard.arenaBytes())),
+      workspace(device.device().allocate(program.workspaceBytes(rank.plan.stage))),
+      scalars(mostNorms(program), mostActions(stages)), gradientPlaces(program.buckets.size(), -1) {
   for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
     gaps.push_back(findGaps(program, int64_t(bucket)));
+  stepScalars = device.device().allocate(scalars.deviceBytes());
+  hostScalars = device.device().allocatePinned(scalars.hostBytes());
+  std::memset(hostScalars.data(), 0, size_t(hostScalars.size()));
+  if (device.isHost()) {
+    guard.arm(arena.data());
+    return;
+  }
+  if (guards.canaries || guards.poison)
+    fail("DROVER_RT_CANARIES and DROVER_RT_POISON: slots of a GPU are not guarded; compile for the host, or run over the "
+         "stand-ins (docs/cuda.md), which see every access");
+  if (program.castBody >= 0)
+    castWorkspace = device.device().allocate(program.bodies[size_t(program.castBody)].workspaceBytes);
+  if (drover_communicators *groups = rank.bodies())
+    groups->setStream(&device.stream(DROVER_STREAM_COMPUTE));
+  clearLastingMemory();
 }
 
 StepOutcome Interpreter::run(const StepWork &work) {
@@ -55,7 +85,12 @@ StepOutcome Interpreter::run(const StepWork &work) {
   actions = program.actions(*stage);
   inFlight.clear();
   inFlight.resize(size_t(stage->numActions));
-  squares = 0;
+  for (int64_t i = 0; i < stage->numActions; ++i)
+    for (uint32_t wait = 0; wait < actions[i].num_waits; ++wait) {
+      uint32_t other = stage->waits[actions[i].first_wait + wait];
+      inFlight[other].awaited |= actions[other].stream != actions[i].stream;
+    }
+  loads = losses = norms = 0;
   normKnown = false;
   std::fill(gradientPlaces.begin(), gradientPlaces.end(), -1);
   bool counts = std::any_of(actions, actions + stage->numActions,
@@ -65,11 +100,12 @@ StepOutcome Interpreter::run(const StepWork &work) {
   gatherRest();
   for (int64_t i = 0; i < stage->numActions; ++i) {
     for (uint32_t wait = 0; wait < actions[i].num_waits; ++wait)
-      complete(stage->waits[actions[i].first_wait + wait]);
+      follow(actions[i], stage->waits[actions[i].first_wait + wait]);
     execute(uint32_t(i), work, outcome);
   }
-  for (int stream = 0; stream < DROVER_NUM_STREAMS; ++stream)
-    completeStream(stream);
+  if (!normKnown) // nothing is updated
+    finishCompute(outcome);
+  finishStreams();
   guard.check(arena.data(), work.step, "at the end");
   return outcome;
 }
@@ -90,9 +126,11 @@ void Interpreter::execute(uint32_t index, const StepWork &work, StepOutcome &out
   InFlight &flight = inFlight[index];
   flight.startNs = tracing ? monotonicNs() : 0;
   flight.record = recorder.begin(work.step, stage->firstAction + index, action, communicatorOf(action));
+  if (!device.isHost())
+    rank.world.issueAfter(&streamOf(action));
   switch (action.kind) {
   case DROVER_RUN:
-    runPhase(action, work, outcome);
+    runPhase(action, work);
     break;
   case DROVER_SEND:
   case DROVER_RECEIVE:
@@ -117,7 +155,7 @@ void Interpreter::execute(uint32_t index, const StepWork &work, StepOutcome &out
     if (!normKnown)
       clipGradients(work, outcome);
     if (outcome.updated)
-      update(action, work);
+      update(action);
     break;
   case DROVER_FREE:
     guard.check(arena.data(), work.step, concat("freed by chunk ", action.chunk));
@@ -126,11 +164,7 @@ void Interpreter::execute(uint32_t index, const StepWork &work, StepOutcome &out
   default: // refused at load
     break;
   }
-  flight.pending = true;
-  streams[action.stream].push_back(index);
-  // Compute ends here; an action with nothing to wait for is done as soon as those before it on its stream are.
-  if (action.stream == DROVER_STREAM_COMPUTE)
-    completeStream(DROVER_STREAM_COMPUTE);
+  issued(index);
 }
 
 int64_t Interpreter::place(const drover_action &action, int64_t bucket, Space space) const {
@@ -143,17 +177,29 @@ int64_t Interpreter::place(const drover_action &action, int64_t bucket, Space sp
   return bucket >= 0 ? stage->buckets[size_t(bucket)][space] : -1;
 }
 
-void Interpreter::runPhase(const drover_action &action, const StepWork &work, StepOutcome &outcome) {
+/// A copy to a device happens later: each load of a step has its own memory, which is free again when the step ends.
+void Interpreter::loadInputs(const drover_action &action, const StepWork &work) {
+  uint8_t *slot = at(stage->bindings[action.binding][Space::Input]);
+  if (device.isHost())
+    return work.fillInputs(action.microbatch, slot);
+  if (loads == pinnedInputs.size())
+    pinnedInputs.push_back(device.device().allocatePinned(program.inputBytes));
+  const DeviceMemory &from = pinnedInputs[loads++];
+  work.fillInputs(action.microbatch, from.data());
+  device.device().copy(slot, from.data(), program.inputBytes, streamOf(action));
+}
+
+void Interpreter::runPhase(const drover_action &action, const StepWork &work) {
   const Binding &binding = stage->bindings[action.binding];
   const ChunkInfo &chunk = program.chunks[action.chunk];
+  Stream &compute = streamOf(action);
   if (action.flags & DROVER_ACTION_LOAD)
-    work.fillInputs(action.microbatch, at(binding[Space::Input]));
+    loadInputs(action, work);
   bool hasScalars = binding[Space::Scalar] >= 0;
-  uint8_t *scalars = at(binding[Space::Scalar]);
-  double loss = 0;
+  uint8_t *slot = at(binding[Space::Scalar]);
   if (hasScalars) {
-    std::memcpy(scalars + seedOffset, &seed, sizeof(float));
-    std::memcpy(scalars + lossOffset, &loss, sizeof(double));
+    device.device().copy(slot + seedOffset, hostScalars.data() + scalars.seed(), sizeof(float), compute);
+    device.device().fill(slot + lossOffset, 0, sizeof(double), compute);
   }
   if (action.flags & DROVER_ACTION_FIRST)
     for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket) {
@@ -166,10 +212,8 @@ void Interpreter::runPhase(const drover_action &action, const StepWork &work, St
     callBody(call, action, work);
   // All tp ranks compute the same loss.
   bool hasLoss = hasScalars && action.phase == 0 && (program.lossChunk < 0 || program.lossChunk == action.chunk);
-  if (hasLoss && rank.plan.place[DROVER_AXIS_TP] == 0) {
-    std::memcpy(&loss, scalars + lossOffset, sizeof(double));
-    outcome.lossSum += loss;
-  }
+  if (hasLoss && rank.plan.place[DROVER_AXIS_TP] == 0)
+    device.device().copy(hostScalars.data() + scalars.loss(losses++), slot + lossOffset, sizeof(double), compute);
   guard.releaseScratch(arena.data(), action, binding);
 }
 
@@ -187,9 +231,12 @@ void Interpreter::callBody(const CallInfo &call, const drover_action &action, co
                        : binding[operand.space];
     operands.push_back(at(base) + operand.offset);
   }
-  drover_call context = {pool, 0, call.alwaysAccumulate || !first, 0, rank.plan.place.data(), rank.bodies(), nullptr};
+  drover_device *bodies = device.bodies(action.stream);
+  drover_call context = {pool, 0, call.alwaysAccumulate || !first, 0, rank.plan.place.data(), rank.bodies(), bodies};
   int64_t startNs = tracing ? monotonicNs() : 0;
   program.body(call.body)(operands.data(), workspace.data(), &context);
+  if (bodies)
+    bodies->check();
   if (rank.bodies())
     rank.bodies()->check();
   if (work.onCall)
@@ -199,16 +246,21 @@ void Interpreter::callBody(const CallInfo &call, const drover_action &action, co
                  concat("\"layer\": ", call.layer, ", \"microbatch\": ", action.microbatch));
 }
 
-void Interpreter::callFlat(int64_t body, int64_t size, std::initializer_list<void *> flatOperands) {
+void Interpreter::callFlat(int64_t body, int64_t size, std::initializer_list<void *> flatOperands,
+                           drover_stream which) {
   operands = flatOperands;
-  drover_call context = {pool, size, 0, 0, rank.plan.place.data(), rank.bodies(), nullptr};
-  program.body(body)(operands.data(), workspace.data(), &context);
+  drover_device *bodies = device.bodies(which);
+  drover_call context = {pool, size, 0, 0, rank.plan.place.data(), rank.bodies(), bodies};
+  bool isBeside = bodies && which != DROVER_STREAM_COMPUTE;
+  program.body(body)(operands.data(), isBeside ? castWorkspace.data() : workspace.data(), &context);
+  if (bodies)
+    bodies->check();
 }
 
 void Interpreter::clearRange(const drover_action &action, const BucketRange &range) {
   int64_t accumulators = place(action, range.bucket, Space::Accumulator);
   if (accumulators >= 0)
-    std::memset(at(accumulators) + range.offset * 4, 0, size_t(range.elements) * 4);
+    device.device().fill(at(accumulators) + range.offset * 4, 0, range.elements * 4, streamOf(action));
 }
 
 bool Interpreter::usesRange(const InFlight &flight, ByteRange range) {
@@ -218,7 +270,7 @@ bool Interpreter::usesRange(const InFlight &flight, ByteRange range) {
 
 /// Slots die: no action after this one reads them, but one that is in flight still may, and this rank does not know
 /// when the last other rank is done with it: such slots are left as they are.
-void Interpreter::release(const drover_action &action) {
+void Interpreter::release(const drover_action &action) { // of the host: a GPU's slots are not filled
   auto isUsed = [&](ByteRange range) {
     for (const std::deque<uint32_t> &stream : streams)
       for (uint32_t index : stream)
@@ -238,70 +290,6 @@ void Interpreter::traceAction(const drover_action &action, int64_t startNs) cons
   trace->event(TraceWriter::Actions + action.stream, concat(name, " ", action.chunk), startNs, monotonicNs(),
                concat("\"chunk\": ", action.chunk, ", \"microbatch\": ", action.microbatch,
                       ", \"sequence\": ", action.sequence));
-}
-
-//===----------------------------------------------------------------------===//
-// Memory, as others see it
-//===----------------------------------------------------------------------===//
-
-ElementRange Interpreter::stateRange(int64_t bucket) const {
-  const BucketInfo &info = program.buckets[size_t(bucket)];
-  return isSharded() ? rank.plan.shard(info) : ElementRange{0, info.elements};
-}
-
-BucketMemory Interpreter::shardAt(int64_t bucket, int64_t offset) const {
-  ElementRange shard = rank.plan.shard(program.buckets[size_t(bucket)]);
-  if (offset < 0)
-    return {};
-  return {at(offset) + (shard.first - stateRange(bucket).first) * 4, shard};
-}
-
-ParameterMemory Interpreter::parameterMemory() const {
-  ParameterMemory memory{{}, program.isTraining() ? DROVER_F32 : program.computeDType};
-  for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket) {
-    Space space = program.isTraining() ? Space::Master : Space::Parameter;
-    int64_t offset = stages[0].buckets[bucket][space];
-    ElementRange range =
-        program.isTraining() ? stateRange(int64_t(bucket)) : ElementRange{0, program.buckets[bucket].elements};
-    memory.buckets.push_back(offset < 0 ? BucketMemory{} : BucketMemory{at(offset), range});
-  }
-  return memory;
-}
-
-std::vector<BucketMemory> Interpreter::masterShards() const {
-  std::vector<BucketMemory> shards;
-  for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
-    shards.push_back(shardAt(int64_t(bucket), stages[0].buckets[bucket][Space::Master]));
-  return shards;
-}
-
-std::vector<BucketMemory> Interpreter::gradientShards() const {
-  std::vector<BucketMemory> shards;
-  for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
-    shards.push_back(shardAt(int64_t(bucket), gradientPlaces[bucket]));
-  return shards;
-}
-
-const uint8_t *Interpreter::outputs() const {
-  for (const Binding &binding : stages[0].bindings)
-    if (binding[Space::Output] >= 0)
-      return at(binding[Space::Output]);
-  return nullptr;
-}
-
-int64_t Interpreter::nonfiniteParameter() const {
-  std::vector<BucketMemory> shards = gradientShards();
-  for (size_t i = 0; i < program.parameters.size(); ++i) {
-    const ParameterInfo &parameter = program.parameters[i];
-    const BucketMemory &shard = shards[size_t(parameter.bucket)];
-    ElementRange part = shard.range.intersect({parameter.offset, parameter.localElements});
-    if (parameter.frozen || !shard.data || part.elements == 0)
-      continue;
-    const float *gradient = reinterpret_cast<const float *>(shard.data) + (part.first - shard.range.first);
-    if (!std::all_of(gradient, gradient + part.elements, [](float value) { return std::isfinite(value); }))
-      return int64_t(i);
-  }
-  return -1;
 }
 
 } // namespace drover::rt

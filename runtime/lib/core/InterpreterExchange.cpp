@@ -11,6 +11,14 @@
 
 namespace drover::rt {
 
+/// On a device the stream goes on behind the operation, and the host goes on now.
+void Interpreter::keep(const drover_action &action, InFlight &flight, Request request) {
+  if (device.isHost())
+    flight.requests.push_back(std::move(request));
+  else
+    request.waitOn(streamOf(action));
+}
+
 void Interpreter::finishStep(InFlight &flight) {
   for (Request &request : flight.requests)
     request.wait();
@@ -25,12 +33,18 @@ void Interpreter::complete(uint32_t index) {
     if (flight.finish)
       flight.finish();
     flight.finish = nullptr;
-    flight.pending = false;
-    recorder.end(flight.record);
-    if (tracing)
-      traceAction(actions[stream.front()], flight.startNs);
-    stream.pop_front();
+    ended(stream.front());
   }
+}
+
+/// The first action of its stream is done.
+void Interpreter::ended(uint32_t index) {
+  InFlight &flight = inFlight[index];
+  flight.pending = false;
+  recorder.end(flight.record);
+  if (tracing)
+    traceAction(actions[index], flight.startNs);
+  streams[actions[index].stream].pop_front();
 }
 
 void Interpreter::completeStream(int stream) {
@@ -49,13 +63,15 @@ void Interpreter::sendOrReceive(const drover_action &action, InFlight &flight) {
   uint8_t *slot = at(stage->bindings[action.binding][space]);
   int other = 1 - edge->rank();
   flight.ranges.push_back({slot - arena.data(), slot - arena.data() + bytes});
-  flight.requests.push_back(sends ? edge->send(slot, bytes, DROVER_I8, other)
-                                  : edge->receive(slot, bytes, DROVER_I8, other));
+  keep(action, flight,
+       sends ? edge->send(slot, bytes, DROVER_I8, other) : edge->receive(slot, bytes, DROVER_I8, other));
 }
 
 /// The action uses `range` from now on. What is before it on its stream and in flight there ends first: this thread
-/// works on it at once, not when the stream gets there.
+/// works on it at once, not when the stream gets there, as a device does.
 void Interpreter::claim(const drover_action &action, InFlight &flight, ByteRange range) {
+  if (!device.isHost())
+    return;
   std::optional<uint32_t> last;
   for (uint32_t index : streams[action.stream])
     if (usesRange(inFlight[index], range))
@@ -66,15 +82,15 @@ void Interpreter::claim(const drover_action &action, InFlight &flight, ByteRange
 }
 
 /// Masters into the compute dtype, elements `part` of the bucket.
-void Interpreter::castMasters(int64_t bucket, ElementRange part, uint8_t *parameter) {
+void Interpreter::castMasters(int64_t bucket, ElementRange part, uint8_t *parameter, drover_stream which) {
   uint8_t *master = at(stage->buckets[size_t(bucket)][Space::Master]);
   uint8_t *result = parameter + part.first * byteSize(program.computeDType);
   if (master == result)
     return;
   if (program.castBody >= 0)
-    callFlat(program.castBody, part.elements, {master, result});
+    callFlat(program.castBody, part.elements, {master, result}, which);
   else
-    std::memcpy(result, master, size_t(part.elements) * 4);
+    device.device().copy(result, master, part.elements * 4, device.stream(which));
 }
 
 void Interpreter::gather(const drover_action &action, InFlight &flight) {
@@ -87,20 +103,20 @@ void Interpreter::gather(const drover_action &action, InFlight &flight) {
   claim(action, flight, {parameterPlace, parameterPlace + program.bucketSpaceBytes(bucket, Space::Parameter)});
   uint8_t *own = parameter + part.first * byteSize(program.computeDType);
   if (rank.plan.owns(program, bucket))
-    castMasters(bucket, part, parameter);
+    castMasters(bucket, part, parameter, drover_stream(action.stream));
   Communicator *tie = action.peer ? rank.find(int(action.peer)) : nullptr;
   if (tie) {
     Coordinates owner = rank.plan.place;
     owner[DROVER_AXIS_PP] = int32_t(program.ownerStage(bucket));
     const std::vector<int> &members = tie->members();
     int root = int(std::find(members.begin(), members.end(), int(program.grid.rankAt(owner))) - members.begin());
-    flight.requests.push_back(tie->broadcast(own, part.elements, program.computeDType, root));
+    keep(action, flight, tie->broadcast(own, part.elements, program.computeDType, root));
   }
   if (!isSharded())
     return;
   finishStep(flight);
-  flight.requests.push_back(
-      rank.find(DROVER_COMM_FSDP)->allGather(own, parameter, program.computeDType, {1, part.elements, 1, false}));
+  keep(action, flight,
+       rank.find(DROVER_COMM_FSDP)->allGather(own, parameter, program.computeDType, {1, part.elements, 1, false}));
 }
 
 /// Gathers the buckets of one rank that no action gathers.
@@ -112,7 +128,8 @@ void Interpreter::gatherRest() {
   for (size_t bucket = 0; bucket < gathered.size(); ++bucket) {
     const Binding &places = stage->buckets[bucket];
     if (!gathered[bucket] && !isSharded() && places[Space::Master] >= 0 && places[Space::Parameter] >= 0)
-      castMasters(int64_t(bucket), stateRange(int64_t(bucket)), at(places[Space::Parameter]));
+      castMasters(int64_t(bucket), stateRange(int64_t(bucket)), at(places[Space::Parameter]),
+                  DROVER_STREAM_COMPUTE);
   }
 }
 
@@ -137,23 +154,27 @@ void Interpreter::reduce(const drover_action &action, InFlight &flight) {
   for (const SectionInfo &section : info.sections)
     if (section.trainable && section.sumAxis >= 0 && section.elements > 0)
       if (Communicator *group = rank.find(axisCommunicator(section.sumAxis)))
-        flight.requests.push_back(group->allReduce(whole + section.first, whole + section.first, section.elements,
-                                                   DROVER_F32, ReduceOp::Sum));
+        keep(action, flight,
+             group->allReduce(whole + section.first, whole + section.first, section.elements, DROVER_F32,
+                              ReduceOp::Sum));
+  if (adds && !device.isHost())
+    fail("program: reduce ", action.sequence, " adds to earlier gradients, which no kernel of a GPU does: compile with "
+         "--reduce-every=step");
   // What is added is first reduced in place: nobody reads the accumulators any more.
   float *result = adds ? whole + state.first : gradient;
   Communicator *fsdp = rank.find(DROVER_COMM_FSDP);
   if (fsdp) {
     finishStep(flight);
-    flight.requests.push_back(
-        isSharded() ? fsdp->reduceScatter(whole, result, DROVER_F32, ReduceOp::Sum, {1, state.elements, 1, false})
-                    : fsdp->allReduce(whole, result, info.elements, DROVER_F32, ReduceOp::Sum));
+    keep(action, flight,
+         isSharded() ? fsdp->reduceScatter(whole, result, DROVER_F32, ReduceOp::Sum, {1, state.elements, 1, false})
+                     : fsdp->allReduce(whole, result, info.elements, DROVER_F32, ReduceOp::Sum));
   } else if (result != whole) {
     finishStep(flight);
-    std::memcpy(result, whole, size_t(state.elements) * sizeof(float));
+    device.device().copy(result, whole, state.elements * int64_t(sizeof(float)), streamOf(action));
   }
   if (Communicator *tie = action.peer ? rank.find(int(action.peer)) : nullptr) {
     finishStep(flight);
-    flight.requests.push_back(tie->allReduce(result, result, state.elements, DROVER_F32, ReduceOp::Sum));
+    keep(action, flight, tie->allReduce(result, result, state.elements, DROVER_F32, ReduceOp::Sum));
   }
   if (adds && result != gradient)
     flight.finish = [=] {

@@ -4,13 +4,15 @@
 //===----------------------------------------------------------------------===//
 #include "drover/rt/interpreter.h"
 #include <cmath>
+#include <cstring>
 
 namespace drover::rt {
 
 /// One over the number of labels of the world; where none counts, every gradient is zero.
 void Interpreter::count(const StepWork &work, StepOutcome &outcome) {
   outcome.labels = rank.sum(work.labels);
-  seed = outcome.labels ? float(1.0 / double(outcome.labels)) : 0.0f;
+  float seed = outcome.labels ? float(1.0 / double(outcome.labels)) : 0.0f;
+  std::memcpy(hostScalars.data() + scalars.seed(), &seed, sizeof(seed));
 }
 
 /// Squares of the elements that no other rank counts: this rank's shard of the sections that are not replicated, or of
@@ -24,20 +26,23 @@ void Interpreter::addSquares(const drover_action &action) {
   BucketMemory shard = shardAt(bucket, offset);
   if (!rank.plan.owns(program, bucket))
     return;
-  alignas(64) double sum = 0;
   for (const SectionInfo &section : program.buckets[size_t(bucket)].sections) {
     bool counts = section.replicatedAxis < 0 || rank.plan.place[size_t(section.replicatedAxis)] == 0;
     ElementRange part = shard.range.intersect({section.first, section.elements});
     if (!section.trainable || !counts || part.elements == 0)
       continue;
-    callFlat(program.normBody, part.elements, {shard.data + (part.first - shard.range.first) * 4, &sum});
-    squares += sum;
+    uint8_t *sum = stepScalars.data() + scalars.squares(norms);
+    callFlat(program.normBody, part.elements, {shard.data + (part.first - shard.range.first) * 4, sum});
+    device.device().copy(hostScalars.data() + scalars.hostSquares(norms++), sum, sizeof(double), streamOf(action));
   }
 }
 
 void Interpreter::clipGradients(const StepWork &work, StepOutcome &outcome) {
   normKnown = true;
-  double sums[2] = {squares, outcome.lossSum};
+  finishCompute(outcome);
+  double sums[2] = {0, outcome.lossSum};
+  for (int64_t i = 0; i < norms; ++i)
+    sums[0] += hostNumber(scalars.hostSquares(i));
   if (Communicator *world = rank.worldGroup())
     world->allReduce(sums, sums, 2, DROVER_F64, ReduceOp::Sum).wait();
   outcome.gradNorm = std::sqrt(sums[0]);
@@ -45,10 +50,17 @@ void Interpreter::clipGradients(const StepWork &work, StepOutcome &outcome) {
   if (work.onGradients)
     work.onGradients();
   outcome.updated = outcome.labels > 0 && std::isfinite(outcome.gradNorm);
-  clip = clipCoefficient(work.optimizer, outcome.gradNorm);
+  double clip = clipCoefficient(work.optimizer, outcome.gradNorm);
+  for (bool decay : {true, false}) {
+    std::array<float, 8> hyper = hyperScalars(work.optimizer, work.learningRate, work.t, clip, decay);
+    uint8_t *from = hostScalars.data() + scalars.hostHyper(decay);
+    std::memcpy(from, hyper.data(), sizeof(hyper));
+    device.device().copy(stepScalars.data() + scalars.hyper(decay), from, sizeof(hyper),
+                         device.stream(DROVER_STREAM_COMPUTE));
+  }
 }
 
-void Interpreter::update(const drover_action &action, const StepWork &work) {
+void Interpreter::update(const drover_action &action) {
   int64_t bucket = action.chunk;
   if (!rank.plan.owns(program, bucket))
     return;
@@ -57,17 +69,15 @@ void Interpreter::update(const drover_action &action, const StepWork &work) {
     ElementRange part = state.intersect({section.first, section.elements});
     if (!section.trainable || part.elements == 0)
       continue;
-    alignas(64) std::array<float, 16> hyper = {};
-    std::array<float, 8> values = hyperScalars(work.optimizer, work.learningRate, work.t, clip, section.decay);
-    std::copy(values.begin(), values.end(), hyper.begin());
+    uint8_t *hyper = stepScalars.data() + scalars.hyper(section.decay);
     auto range = [&](int64_t offset) { return at(offset) + (part.first - state.first) * 4; };
     auto of = [&](Space space) { return range(place(action, bucket, space)); };
     uint8_t *gradient = range(gradientPlaces[size_t(bucket)]);
     if (program.optimizer == "sgd")
-      callFlat(program.updateBody, part.elements, {of(Space::Master), gradient, hyper.data()});
+      callFlat(program.updateBody, part.elements, {of(Space::Master), gradient, hyper});
     else
       callFlat(program.updateBody, part.elements,
-               {of(Space::Master), of(Space::Moment1), of(Space::Moment2), gradient, hyper.data()});
+               {of(Space::Master), of(Space::Moment1), of(Space::Moment2), gradient, hyper});
   }
 }
 

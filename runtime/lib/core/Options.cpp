@@ -135,7 +135,7 @@ static void addRankOptions(OptionParser &parser, RunOptions &options) {
   parser.integer("threads", &options.threads, 1, "T", "threads per rank (default: cores / ranks)", 4096);
   parser.text("backend", &options.backend, "inproc|mpi|nccl",
               "ranks are threads of this process, or processes that mpirun, srun or\ntorchrun started (default: mpi "
-              "where one of them did); nccl: either, with\na GPU each");
+              "where one of them did); nccl: either, with\na GPU each (default for several ranks of --target=cuda)");
   parser.number("deadline-start", &options.deadlines.start, 0, "SECONDS",
                 "longest wait for another rank before the first step (default 300),");
   parser.number("deadline-first-step", &options.deadlines.firstStep, 0, "SECONDS", "in the first step (default 600),");

@@ -19,7 +19,8 @@ int64_t TensorInfo::elements() const {
 }
 
 Program::Program(const drover_program &embedded)
-    : allActions(static_cast<const drover_action *>(embedded.actions),
+    : gpuImages(embedded.gpu_images), numGpuImages(embedded.gpu_images ? embedded.num_gpu_images : 0),
+      allActions(static_cast<const drover_action *>(embedded.actions),
                  static_cast<const drover_action *>(embedded.actions) + embedded.num_actions),
       bodyFunctions(embedded.bodies), numBodies(embedded.num_bodies) {
   if (embedded.version != DROVER_PROGRAM_VERSION)

@@ -30,8 +30,8 @@ private:
   bool runStep(int64_t step);
   StepOutcome execute(int64_t step, const BatchInfo &batch);
   void report(int64_t step, const StepOutcome &outcome, double seconds);
-  void stopAtNonfinite(int64_t step) const;
-  void save(const std::string &path, const std::vector<BucketMemory> &shards, bool frozen);
+  void stopAtNonfinite(int64_t step);
+  void save(const std::string &path, const HostShards &shards, bool frozen);
 
   const Program &program;
   const TrainOptions &options;
@@ -60,8 +60,9 @@ Trainer::Trainer(const Program &program, const TrainOptions &options, World &wor
   if (first || (options.logAllRanks && !options.log.empty()))
     log = std::make_unique<StepLog>(first || options.log.empty() ? options.log : fileOfRank(options.log, world.rank()),
                                     first);
-  initializeParameters(program, setup.rank.plan.place, {options.init, options.model, options.seed, first},
-                       setup.interpreter.parameterMemory());
+  setup.interpreter.initialize([&](const ParameterMemory &memory) {
+    initializeParameters(program, setup.rank.plan.place, {options.init, options.model, options.seed, first}, memory);
+  });
 }
 
 static void checkBatches(const Program &program, const TrainOptions &options) {
@@ -130,10 +131,10 @@ void Trainer::run() {
     return;
   std::map<std::string, int64_t> categories = memoryByCategory(program, setup.interpreter.workspaceBytes());
   log->end(categories, peakBytes, setup.interpreter.arenaBytes() + setup.interpreter.workspaceBytes(),
-           describeCounts(setup.rank));
+           setup.device.usedBytes(), describeCounts(setup.rank));
   log->endLine();
   if (setup.rank.isFirst() && (options.verbose || log->onTerminal()))
-    printMemoryTable(categories, peakBytes);
+    printMemoryTable(categories, peakBytes, setup.device.usedBytes());
 }
 
 /// False where the run must end, since the gradient norm is not finite.
@@ -167,15 +168,17 @@ StepOutcome Trainer::execute(int64_t step, const BatchInfo &batch) {
   if (options.dump && step == options.dumpStep) {
     dump = std::make_unique<StepDump>(setup.rank, *options.dump);
     work.onCall = [&](const drover_action &action, const CallInfo &call, const std::vector<void *> &operands) {
-      dump->addResults(action, call, operands);
+      dump->addResults(action, call, operands, [&](const uint8_t *from, int64_t bytes, uint8_t *to) {
+        setup.interpreter.read(from, bytes, to);
+      });
     };
   }
   work.onGradients = [&] {
     if (step == 1 && !options.saveGradients.empty())
       save(options.saveGradients, setup.interpreter.gradientShards(), /*frozen=*/false);
     if (dump) {
-      dump->addParameters("parameter", setup.interpreter.masterShards(), /*frozen=*/true);
-      dump->addParameters("gradient", setup.interpreter.gradientShards(), /*frozen=*/false);
+      dump->addParameters("parameter", setup.interpreter.masterShards().buckets, /*frozen=*/true);
+      dump->addParameters("gradient", setup.interpreter.gradientShards().buckets, /*frozen=*/false);
     }
   };
   StepOutcome outcome = setup.interpreter.run(work);
@@ -201,7 +204,7 @@ void Trainer::report(int64_t step, const StepOutcome &outcome, double seconds) {
   log->step(report);
 }
 
-void Trainer::stopAtNonfinite(int64_t step) const {
+void Trainer::stopAtNonfinite(int64_t step) {
   std::vector<int64_t> found = setup.rank.all(setup.interpreter.nonfiniteParameter());
   size_t culprit = 0;
   while (culprit < found.size() && found[culprit] < 0)
@@ -213,8 +216,8 @@ void Trainer::stopAtNonfinite(int64_t step) const {
        "; nothing was updated (--on-nonfinite=skip goes on)");
 }
 
-void Trainer::save(const std::string &path, const std::vector<BucketMemory> &shards, bool frozen) {
-  writeParameters(path, program, setup.rank.plan, setup.rank.worldGroup(), shards, frozen);
+void Trainer::save(const std::string &path, const HostShards &shards, bool frozen) {
+  writeParameters(path, program, setup.rank.plan, setup.rank.worldGroup(), shards.buckets, frozen);
 }
 
 void trainRank(const Program &program, const TrainOptions &options, World &world) {

@@ -31,7 +31,8 @@ std::string StepDump::nameOf(const Part &part) const {
                 body.name, ".", result, ".sequence.", part.sequence);
 }
 
-void StepDump::addResults(const drover_action &action, const CallInfo &call, const std::vector<void *> &operands) {
+void StepDump::addResults(const drover_action &action, const CallInfo &call, const std::vector<void *> &operands,
+                          const Reader &read) {
   const Program &program = rank.program;
   const BodyInfo &body = program.bodies[size_t(call.body)];
   int64_t rows = program.microbatchSize();
@@ -50,9 +51,10 @@ void StepDump::addResults(const drover_action &action, const CallInfo &call, con
       if (!isWanted(nameOf(part)))
         continue;
       const auto *header = reinterpret_cast<const uint8_t *>(&part);
-      const uint8_t *values = static_cast<const uint8_t *>(operands[i]) + row * part.bytes;
       parts.insert(parts.end(), header, header + sizeof(part));
-      parts.insert(parts.end(), values, values + part.bytes);
+      parts.resize(parts.size() + size_t(part.bytes));
+      read(static_cast<const uint8_t *>(operands[i]) + row * part.bytes, part.bytes,
+           parts.data() + parts.size() - part.bytes);
     }
   }
 }

@@ -74,12 +74,14 @@ void StepLog::showProgress(const StepReport &report) {
 }
 
 void StepLog::end(const std::map<std::string, int64_t> &categories, int64_t peakBytes, int64_t allocatedBytes,
-                  const std::string &communication) {
+                  int64_t deviceBytes, const std::string &communication) {
   std::string inside;
   for (const auto &[name, bytes] : categories)
     inside += concat(inside.empty() ? "" : ", ", "\"", name, "\": ", bytes);
   writeLine(concat("{\"memory\": {", inside, "}, \"peak_bytes\": ", peakBytes,
-                   ", \"allocated_bytes\": ", allocatedBytes, ", \"resident_bytes\": ", residentBytes(),
+                   ", \"allocated_bytes\": ", allocatedBytes,
+                   deviceBytes ? concat(", \"device_bytes\": ", deviceBytes) : std::string(),
+                   ", \"resident_bytes\": ", residentBytes(),
                    ", \"communication\": ", communication, "}"));
 }
 

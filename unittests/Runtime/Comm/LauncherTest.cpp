@@ -85,6 +85,17 @@ TEST(Launcher, RanksHaveDevicesWhereTheUserSaysSo) {
   EXPECT_EQ(chooseWorld(Launcher{"srun", 3, 8}, 8, 0, "nccl").launcher->rank, 3);
 }
 
+TEST(Launcher, RanksOfAGpuProgramMeetByNccl) {
+  EXPECT_EQ(chooseWorld(std::nullopt, 8, 0, "", /*onGpu=*/true).backend, Backend::Nccl);
+  EXPECT_EQ(chooseWorld(Launcher{"torchrun", 3, 8}, 8, 0, "", true).launcher->rank, 3);
+  EXPECT_EQ(chooseWorld(std::nullopt, 1, 0, "", true).backend, Backend::Inproc); // nobody to meet
+  EXPECT_EQ(chooseWorld(std::nullopt, 1, 0, "inproc", true).backend, Backend::Inproc);
+  for (const char *backend : {"inproc", "mpi"})
+    expectError([&] { chooseWorld(Launcher{"mpirun", 3, 8}, 8, 0, backend, true); },
+                concat("--backend=", backend, ": moves memory of the host, but the tensors of the 8 ranks are in GPUs; "
+                                              "expected nccl"));
+}
+
 TEST(Launcher, RankZeroIsFoundByWhatTheLauncherSays) {
   auto find = [](Environment environment, const std::string &launcher, int size = 8) {
     RendezvousAddress address = findRendezvous(environment, {launcher, 0, size});

@@ -178,6 +178,10 @@ public:
   void setDeadline(double seconds, std::string phase);
   std::pair<double, std::string> deadline() const;
 
+  /// The device in whose memory operations have their buffers; null: the host.
+  virtual Device *device() { return nullptr; }
+  /// For waits that no request is behind. Throws Error where the world has ended, or a group has failed.
+  virtual void check() {}
   /// Operations issued from now on begin after what is on the stream by then; null (default): at once. Only backends
   /// of devices have streams; buffers in memory of the host are read at the call.
   virtual void issueAfter(Stream *stream) {}
@@ -284,6 +288,9 @@ public:
     return found == groups.end() ? nullptr : found->second;
   }
 
+  /// Bodies issue on this stream, on which their waits are, too; null (default): they are done when they return.
+  void setStream(drover::rt::Stream *bodies) { stream = bodies; }
+
   /// Throws Error where a collective failed since the last call, or a body returned with one in flight.
   void check();
 
@@ -293,6 +300,7 @@ public:
 private:
   std::map<int, drover::rt::Communicator *> groups;
   drover::rt::Request slots[DROVER_MAX_IN_FLIGHT];
+  drover::rt::Stream *stream = nullptr;
   std::string failure;
 };
 

@@ -18,6 +18,12 @@ public:
   explicit Error(const std::string &message) : std::runtime_error(message) {}
 };
 
+/// Another rank has failed, and this one ends for that: the other's error is the reason.
+class EndedElsewhere : public Error {
+public:
+  using Error::Error;
+};
+
 /// Joins the parts into one string, as an ostream prints them.
 template <typename... Parts> std::string concat(const Parts &...parts) {
   std::ostringstream stream;

@@ -35,6 +35,7 @@ struct RankSetup {
   FlightRecorder recorder;
   std::unique_ptr<TraceWriter> trace;
   OperationTrace operations;
+  RankDevice device;
   Interpreter interpreter;
 
   /// Runs `work`; where it fails, the flight recorder is dumped and named in the error.

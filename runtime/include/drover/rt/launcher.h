@@ -38,9 +38,10 @@ struct WorldChoice {
 };
 
 /// `compiled` ranks: processes where a launcher started more than one, else threads. `backend` (empty, inproc, mpi or
-/// nccl) and `ranks` (0: not given) are what the user asked for. Throws Error where these do not go together.
+/// nccl) and `ranks` (0: not given) are what the user asked for. `onGpu`: tensors are in GPUs, between which only nccl
+/// moves. Throws Error where these do not go together.
 WorldChoice chooseWorld(const std::optional<Launcher> &launcher, int64_t compiled, int64_t ranks,
-                        const std::string &backend);
+                        const std::string &backend, bool onGpu = false);
 
 /// Where rank 0 is reached: DROVER_RT_RENDEZVOUS=HOST:PORT; torchrun's MASTER_ADDR, and the port behind MASTER_PORT,
 /// which torchrun may hold itself; the first host of Slurm's step, at a port of the job's number; this machine where

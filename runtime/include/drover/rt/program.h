@@ -185,6 +185,8 @@ public:
   explicit Program(const drover_program &embedded);
 
   bool isTraining() const { return task == "train"; }
+  /// Its bodies issue kernels on a GPU.
+  bool usesGpu() const { return numGpuImages > 0; }
   const drover_action *actions(const StageInfo &stage) const { return allActions.data() + stage.firstAction; }
   drover_body_fn body(int64_t index) const { return bodyFunctions[index]; }
   int64_t stageOf(int64_t chunk) const { return chunk % grid.size(DROVER_AXIS_PP); }
@@ -218,6 +220,8 @@ public:
   int64_t lossChunk = -1;
   std::vector<ChunkInfo> chunks;
   std::vector<BatchInfo> batches;
+  const drover_gpu_image *gpuImages = nullptr;
+  uint64_t numGpuImages = 0;
 
 private:
   void readMetadata(const char *text, uint64_t bytes);

@@ -16,10 +16,14 @@ class StepDump {
 public:
   StepDump(const RankContext &rank, const std::regex &expression) : rank(rank), expression(expression) {}
 
+  /// Brings what an operand holds to memory of the host.
+  using Reader = std::function<void(const uint8_t *from, int64_t bytes, uint8_t *to)>;
+
   /// Collective: parameter.NAME and gradient.NAME, before the update.
   void addParameters(const char *kind, const std::vector<BucketMemory> &shards, bool frozen);
   /// The results of a body's call: PHASE.layer.N.BODY.RESULT.sequence.N, a tensor for each sequence of the step.
-  void addResults(const drover_action &action, const CallInfo &call, const std::vector<void *> &operands);
+  void addResults(const drover_action &action, const CallInfo &call, const std::vector<void *> &operands,
+                  const Reader &read);
   /// Collective; throws Error.
   void write(const std::string &path);
 
