@@ -5,8 +5,8 @@
 // The part of the stand-in driver that the other stand-in libraries use too. Work on a stream is done in its order and
 // after the events that the stream waits for, at once or later, as the seed has it (DROVER_EMU_SEED: 0 at once, on the
 // thread that enqueues; else by a thread in the background, in an order drawn from the seed). What is ordered before
-// what is kept as vector clocks, which work gets from what it was enqueued after, from events that it waits for, and from
-// what other devices send: they do not depend on the schedule, and so a race is found whatever that was.
+// what is kept as vector clocks, which work gets from what it was enqueued after, from events that it waits for, and
+// from what other devices send: they do not depend on the schedule, and so a race is found whatever that was.
 #ifndef DROVER_STANDINS_ENGINE_H
 #define DROVER_STANDINS_ENGINE_H
 

@@ -255,7 +255,9 @@ int enqueueTogether(const std::vector<Pending> &calls) {
   Engine::instance().enqueue(
       *stream, calls.front().call.describe() + " on " + describe(*stream),
       [flight](const Work &work) { finish(*flight, work); },
-      [flight, device = comm.device](const Stream &stream, Work &work) { return canEnd(flight, device, stream, work); });
+      [flight, device = comm.device](const Stream &stream, Work &work) {
+        return canEnd(flight, device, stream, work);
+      });
   Engine::instance().wake();
   return failure.empty() ? nccl::Success : nccl::InvalidUsage;
 }

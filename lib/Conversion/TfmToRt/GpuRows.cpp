@@ -470,9 +470,8 @@ void GpuRowEmitter::finishColumnSums() {
         return SmallVector<Value>{arith::AddFOp::create(f.b, carried[0], next)};
       })[0];
       if (accumulate) // an accumulator has no contents before its first sum
-        sum = f.either(f.callAccumulates(), sum, [&](Value sum) {
-          return arith::AddFOp::create(f.b, f.load(target, column, targetType), sum);
-        });
+        sum = f.either(f.callAccumulates(), sum,
+                       [&](Value sum) { return arith::AddFOp::create(f.b, f.load(target, column, targetType), sum); });
       f.store(sum, target, column, targetType);
     }
   });

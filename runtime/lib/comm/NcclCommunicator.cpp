@@ -32,8 +32,9 @@ static int dataTypeOf(DType dtype) {
 }
 
 NcclCommunicator::NcclCommunicator(NcclWorld &world, int id, std::string name, std::vector<int> members)
-    : Communicator(world, id, std::move(name), std::move(members)), stream(world.ownDevice.newStream(true)), owner(world),
-      words(world.ownDevice.allocatePinned(sizeof(uint32_t))), token(world.ownDevice.allocate(sizeof(int64_t))) {
+    : Communicator(world, id, std::move(name), std::move(members)), stream(world.ownDevice.newStream(true)),
+      owner(world), words(world.ownDevice.allocatePinned(sizeof(uint32_t))),
+      token(world.ownDevice.allocate(sizeof(int64_t))) {
   *word() = 0;
 }
 
@@ -237,7 +238,7 @@ void NcclCommunicator::copyParts(const OperationInfo &info, const void *from, vo
       const auto *source = static_cast<const uint8_t *>(from) + (pack ? inWhole : inParts);
       uint8_t *result = static_cast<uint8_t *>(to) + (pack ? inParts : inWhole);
       owner.ownDevice.copyRows(result, pack ? row : row * size(), source, pack ? row * size() : row, chunk, cut.outer,
-                            stream);
+                               stream);
     }
 }
 

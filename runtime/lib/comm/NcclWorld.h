@@ -148,7 +148,7 @@ private:
 
   TimePoint nextLook = {}; // of check() at the communicators
   std::mutex looking;      // held while the watchdog uses an operation
-  std::mutex mutex;   // guards what follows
+  std::mutex mutex;        // guards what follows
   int endedBy = -1;
   std::string endReason;
   TimePoint endedAt;

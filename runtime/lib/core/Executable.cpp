@@ -36,7 +36,8 @@ RankSetup::RankSetup(const Program &program, const RunOptions &options, World &w
     : rank(program, world), pool(threadsOf(options, world)),
       recorder(program.hash, world.rank(), recorderPath(options, world)),
       trace(options.trace.empty() ? nullptr : std::make_unique<TraceWriter>(options.trace, rank)),
-      operations(recorder, trace.get()), device(program, world), interpreter(rank, device, &pool, recorder, trace.get()) {
+      operations(recorder, trace.get()), device(program, world),
+      interpreter(rank, device, &pool, recorder, trace.get()) {
   world.setObserver(&operations);
 }
 
@@ -71,8 +72,8 @@ void RankSetup::guarded(const std::function<void()> &work) {
 }
 
 void runOnRanks(const Program &program, const RunOptions &options, const std::function<void(World &)> &rank) {
-  WorldChoice choice =
-      chooseWorld(findLauncher(processEnvironment()), program.grid.ranks(), options.ranks, options.backend, program.usesGpu());
+  WorldChoice choice = chooseWorld(findLauncher(processEnvironment()), program.grid.ranks(), options.ranks,
+                                   options.backend, program.usesGpu());
   runRanks(choice, options.deadlines, rank);
 }
 

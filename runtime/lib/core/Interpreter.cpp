@@ -70,7 +70,8 @@ Interpreter::Interpreter(RankContext &rank, RankDevice &device, drover_pool *poo
     return;
   }
   if (guards.canaries || guards.poison)
-    fail("DROVER_RT_CANARIES and DROVER_RT_POISON: slots of a GPU are not guarded; compile for the host, or run over the "
+    fail("DROVER_RT_CANARIES and DROVER_RT_POISON: slots of a GPU are not guarded; compile for the host, or run over "
+         "the "
          "stand-ins (docs/cuda.md), which see every access");
   if (program.castBody >= 0)
     castWorkspace = device.device().allocate(program.bodies[size_t(program.castBody)].workspaceBytes);

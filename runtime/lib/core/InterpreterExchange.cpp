@@ -128,8 +128,7 @@ void Interpreter::gatherRest() {
   for (size_t bucket = 0; bucket < gathered.size(); ++bucket) {
     const Binding &places = stage->buckets[bucket];
     if (!gathered[bucket] && !isSharded() && places[Space::Master] >= 0 && places[Space::Parameter] >= 0)
-      castMasters(int64_t(bucket), stateRange(int64_t(bucket)), at(places[Space::Parameter]),
-                  DROVER_STREAM_COMPUTE);
+      castMasters(int64_t(bucket), stateRange(int64_t(bucket)), at(places[Space::Parameter]), DROVER_STREAM_COMPUTE);
   }
 }
 
@@ -158,7 +157,8 @@ void Interpreter::reduce(const drover_action &action, InFlight &flight) {
              group->allReduce(whole + section.first, whole + section.first, section.elements, DROVER_F32,
                               ReduceOp::Sum));
   if (adds && !device.isHost())
-    fail("program: reduce ", action.sequence, " adds to earlier gradients, which no kernel of a GPU does: compile with "
+    fail("program: reduce ", action.sequence,
+         " adds to earlier gradients, which no kernel of a GPU does: compile with "
          "--reduce-every=step");
   // What is added is first reduced in place: nobody reads the accumulators any more.
   float *result = adds ? whole + state.first : gradient;

@@ -2,9 +2,9 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-// A GPU does what was issued later. Behind each action its stream writes the action's mark into a word of pinned memory,
-// so that the host knows how far a stream is without asking the device: for the flight recorder, for traces, and to name
-// what does not end.
+// A GPU does what was issued later. Behind each action its stream writes the action's mark into a word of pinned
+// memory, so that the host knows how far a stream is without asking the device: for the flight recorder, for traces,
+// and to name what does not end.
 #include "drover/rt/error.h"
 #include "drover/rt/interpreter.h"
 #include "drover/rt/text.h"

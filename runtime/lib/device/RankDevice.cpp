@@ -2,8 +2,8 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-#include "drover/rt/rank_device.h"
 #include "drover/rt/error.h"
+#include "drover/rt/rank_device.h"
 #include <algorithm>
 #include <cstring>
 #include <thread>
@@ -13,9 +13,8 @@ namespace drover::rt {
 static constexpr int64_t stagedBytes = int64_t(16) << 20;
 
 RankDevice::RankDevice(const Program &program, World &world)
-    : world(world), algorithms([&world](const std::string &key, const std::string &own) {
-        return world.agree(key, own);
-      }) {
+    : world(world),
+      algorithms([&world](const std::string &key, const std::string &own) { return world.agree(key, own); }) {
   if (!program.usesGpu()) {
     own = createHostDevice();
     place = own.get();

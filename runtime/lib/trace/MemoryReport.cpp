@@ -37,7 +37,8 @@ void printMemoryTable(const std::map<std::string, int64_t> &categories, int64_t 
   std::fprintf(stderr, "  %-12s %12s  (slots share memory, so the sum may be larger)\n", "allocated",
                formatBytes(totalBytes).c_str());
   if (deviceBytes)
-    std::fprintf(stderr, "  %-12s %12s  (of the GPU, with code and libraries)\n", "device", formatBytes(deviceBytes).c_str());
+    std::fprintf(stderr, "  %-12s %12s  (of the GPU, with code and libraries)\n", "device",
+                 formatBytes(deviceBytes).c_str());
   if (int64_t bytes = residentBytes())
     std::fprintf(stderr, "  %-12s %12s\n", "resident", formatBytes(bytes).c_str());
 }

@@ -78,11 +78,9 @@ void StepLog::end(const std::map<std::string, int64_t> &categories, int64_t peak
   std::string inside;
   for (const auto &[name, bytes] : categories)
     inside += concat(inside.empty() ? "" : ", ", "\"", name, "\": ", bytes);
-  writeLine(concat("{\"memory\": {", inside, "}, \"peak_bytes\": ", peakBytes,
-                   ", \"allocated_bytes\": ", allocatedBytes,
-                   deviceBytes ? concat(", \"device_bytes\": ", deviceBytes) : std::string(),
-                   ", \"resident_bytes\": ", residentBytes(),
-                   ", \"communication\": ", communication, "}"));
+  writeLine(concat("{\"memory\": {", inside, "}, \"peak_bytes\": ", peakBytes, ", \"allocated_bytes\": ",
+                   allocatedBytes, deviceBytes ? concat(", \"device_bytes\": ", deviceBytes) : std::string(),
+                   ", \"resident_bytes\": ", residentBytes(), ", \"communication\": ", communication, "}"));
 }
 
 void StepLog::endLine() {

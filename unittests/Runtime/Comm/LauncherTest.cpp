@@ -92,8 +92,9 @@ TEST(Launcher, RanksOfAGpuProgramMeetByNccl) {
   EXPECT_EQ(chooseWorld(std::nullopt, 1, 0, "inproc", true).backend, Backend::Inproc);
   for (const char *backend : {"inproc", "mpi"})
     expectError([&] { chooseWorld(Launcher{"mpirun", 3, 8}, 8, 0, backend, true); },
-                concat("--backend=", backend, ": moves memory of the host, but the tensors of the 8 ranks are in GPUs; "
-                                              "expected nccl"));
+                concat("--backend=", backend,
+                       ": moves memory of the host, but the tensors of the 8 ranks are in GPUs; "
+                       "expected nccl"));
 }
 
 TEST(Launcher, RankZeroIsFoundByWhatTheLauncherSays) {

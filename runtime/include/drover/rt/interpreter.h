@@ -2,10 +2,10 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
-// docs/step-program.md. One thread issues a rank's actions in order. On the host compute runs in it, and what moves data
-// is in flight on its stream until an action that waits for it, or the end of the step. On a GPU all work is put on the
-// device's streams, waits are events between them, and the host waits where it needs a number: for the labels, for the
-// norm with the loss, and for the end of the step.
+// docs/step-program.md. One thread issues a rank's actions in order. On the host compute runs in it, and what moves
+// data is in flight on its stream until an action that waits for it, or the end of the step. On a GPU all work is put
+// on the device's streams, waits are events between them, and the host waits where it needs a number: for the labels,
+// for the norm with the loss, and for the end of the step.
 #ifndef DROVER_RT_INTERPRETER_H
 #define DROVER_RT_INTERPRETER_H
 
@@ -178,10 +178,10 @@ private:
   SlotGuard guard;
   std::vector<StageInfo> stages; // of this rank's stage by batch, at their places in the arena
   DeviceMemory arena, workspace;
-  DeviceMemory castWorkspace;     // of a GPU, where gathers cast beside bodies
+  DeviceMemory castWorkspace; // of a GPU, where gathers cast beside bodies
   ScalarPlaces scalars;
-  DeviceMemory stepScalars, hostScalars; // the latter pinned
-  std::vector<DeviceMemory> pinnedInputs; // by load of the step
+  DeviceMemory stepScalars, hostScalars;      // the latter pinned
+  std::vector<DeviceMemory> pinnedInputs;     // by load of the step
   std::vector<std::vector<BucketRange>> gaps; // by bucket: elements between trainable parameters
   std::vector<void *> operands;               // of the call that is made
 

@@ -18,8 +18,8 @@ std::map<std::string, int64_t> memoryByCategory(const Program &program, int64_t 
 /// The largest resident size that this process had; 0 where the system does not say.
 int64_t residentBytes();
 
-/// Prints the categories, the total, what the rank's GPU had less free (0: none), and the process's largest resident size
-/// to standard error.
+/// Prints the categories, the total, what the rank's GPU had less free (0: none), and the process's largest resident
+/// size to standard error.
 void printMemoryTable(const std::map<std::string, int64_t> &categories, int64_t totalBytes, int64_t deviceBytes);
 
 } // namespace drover::rt

@@ -29,8 +29,8 @@ public:
   /// drover_call.device of bodies on a stream; null on the host. Throws Error where none issue there.
   drover_device *bodies(int which) const;
 
-  /// Returns when `isDone` says so. Throws Error at the world's deadline, with what `describe` says, or where the device
-  /// or another rank has failed.
+  /// Returns when `isDone` says so. Throws Error at the world's deadline, with what `describe` says, or where the
+  /// device or another rank has failed.
   void wait(const std::function<bool()> &isDone, const std::function<std::string()> &describe) const;
   /// What is on the stream has happened.
   void finish(int which, const std::function<std::string()> &describe) const;

@@ -34,8 +34,8 @@ public:
   StepLog &operator=(const StepLog &) = delete;
 
   void step(const StepReport &report);
-  /// The last line of the log: peak bytes by category, of the rank that has most, what this rank allocated, what its GPU
-  /// had less free at the end (0: none), and a JSON list of what communicators moved. It has no `loss` key.
+  /// The last line of the log: peak bytes by category, of the rank that has most, what this rank allocated, what its
+  /// GPU had less free at the end (0: none), and a JSON list of what communicators moved. It has no `loss` key.
   void end(const std::map<std::string, int64_t> &categories, int64_t peakBytes, int64_t allocatedBytes,
            int64_t deviceBytes, const std::string &communication);
   /// Ends the progress line, so that other text can follow.
