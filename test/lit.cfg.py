@@ -21,6 +21,7 @@ llvm_bin = "/usr/lib/llvm-22/bin"
 bin_folder = os.path.join(config.drover_binary, "bin")
 config.environment["PATH"] = os.pathsep.join([bin_folder, llvm_bin, os.environ.get("PATH", "")])
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope --allow-unused-prefixes=false"
+config.environment["DROVER_EMU_BUILD"] = config.drover_binary
 for name in ("DROVER_SHARED", "OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

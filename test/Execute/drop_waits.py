@@ -42,7 +42,7 @@ def places_of_waits(executable):
 
 def races(script, executable, folder, seed):
     """(status, lines that report a race, other lines of the stand-ins)."""
-    done = subprocess.run(["env", f"DROVER_EMU_SEED={seed}", "DROVER_EMU_CHECKS=none", os.path.abspath(script), executable, "--data=text",
+    done = subprocess.run(["env", f"DROVER_EMU_SEED={seed}", "DROVER_EMU_CHECKS=races", os.path.abspath(script), executable, "--data=text",
                            "--init=random", "--steps=1", "--deadline=60"], cwd=folder, capture_output=True, text=True, timeout=300)
     lines = [line for line in done.stderr.splitlines() if line.startswith("drover-emu: ")]
     return done.returncode, [line for line in lines if " race: " in line], done.stderr
