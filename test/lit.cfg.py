@@ -2,7 +2,9 @@
 
 Features a test can ask for (REQUIRES:): `shared` (the data beside the project, environment variable DROVER_SHARED),
 `python` (the environment that scripts/setup makes), `mpirun`, `ptxas`.
-Substitutions: %drover, %drover-opt, %drover-lsp-server, %python, %shared, %source (the project), FileCheck, not, split-file.
+`long`: what takes minutes, with --param long=1.
+Substitutions: %drover, %drover-opt, %drover-lsp-server, %python, %shared, %source (the project), %standins (libraries that stand for CUDA's),
+FileCheck, not, split-file.
 With --param verify_roundtrip=1 every drover-opt also prints and parses what it produced.
 """
 import os
@@ -32,6 +34,7 @@ config.substitutions.append(("%drover-interpret", os.path.join(bin_folder, "drov
 config.substitutions.append(("%drover-lsp-server", os.path.join(bin_folder, "drover-lsp-server")))
 config.substitutions.append(("%drover", os.path.join(bin_folder, "drover")))
 config.substitutions.append(("%source", config.drover_source))
+config.substitutions.append(("%standins", os.path.join(config.drover_binary, "standins")))
 python = config.drover_python if os.path.exists(config.drover_python) else shutil.which("python3")
 config.substitutions.append(("%python", python or "python3"))
 if os.path.exists(config.drover_python):
@@ -40,6 +43,8 @@ if shutil.which("mpirun"):
     config.available_features.add("mpirun")
 if shutil.which("ptxas") or os.path.exists("/usr/local/cuda/bin/ptxas"):
     config.available_features.add("ptxas")
+if lit_config.params.get("long"):
+    config.available_features.add("long")
 shared = os.environ.get("DROVER_SHARED", "")
 if shared and os.path.isdir(shared):
     config.available_features.add("shared")
