@@ -1,7 +1,8 @@
 """Dumps a step of one rank and of a layout and compares them by python/compare_dumps.py: every tensor of the step, forward by layer,
 backward by layer, gradients, parameters. Another step's dump must differ.
 
-dumps_agree.py FOLDER --drover=PATH LAYOUT OPTIONS..
+dumps_agree.py FOLDER --drover=PATH [--emulated=SCRIPT] LAYOUT OPTIONS..
+With --emulated (scripts/with-emulated-gpu) the layout is compiled for a GPU and runs over the stand-ins.
 """
 import argparse
 import os
@@ -25,17 +26,18 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("--drover", required=True)
+    parser.add_argument("--emulated")
     options, layout = parser.parse_known_args()
     folder = os.path.abspath(options.folder)
     with tempfile.TemporaryDirectory() as scratch:
-        def dump(name, layout, step):
-            run([options.drover, "compile", os.path.join(folder, "model.onnx"), "--task=train", "--target=host", "--seq-len=32",
-                 "--microbatch=1", "--global-batch=4", *layout, "-o", os.path.join(scratch, name)])
-            run([os.path.join(scratch, name), "--data=" + os.path.join(folder, "tokens.u16"), "--steps=2", "--dump=.",
+        def dump(name, layout, step, emulated=None):
+            run([options.drover, "compile", os.path.join(folder, "model.onnx"), "--task=train", f"--target={'cuda' if emulated else 'host'}",
+                 "--compute-dtype=f32", "--seq-len=32", "--microbatch=1", "--global-batch=4", *layout, "-o", os.path.join(scratch, name)])
+            run([*([os.path.abspath(emulated)] if emulated else []), os.path.join(scratch, name), "--data=" + os.path.join(folder, "tokens.u16"), "--steps=2", "--dump=.",
                  f"--dump-step={step}", f"--dump-file={name}.safetensors"], scratch)
             return os.path.join(scratch, name + ".safetensors")
 
-        one, many = dump("one", [], 1), dump("many", layout, 1)
+        one, many = dump("one", [], 1), dump("many", layout, 1, options.emulated)
         status, text = compare(many, one)
         lines = text.splitlines()
         for start in ("forward.embed", "forward.layer.0.", "forward.layer.1.", "backward.layer.1.", "backward.layer.0.", "gradient.",

@@ -67,8 +67,8 @@ void RankDevice::wait(const std::function<bool()> &isDone, const std::function<s
            "); look at the device (nvidia-smi, dmesg for Xid); a step that needs longer has --deadline=SECONDS");
     if (tries < 64)
       std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    else // a step lasts long; its ends must not wait, nor eight ranks ask all the time
+      std::this_thread::sleep_for(std::chrono::microseconds(std::min(tries, 500)));
   }
 }
 
