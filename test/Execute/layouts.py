@@ -2,7 +2,7 @@
 """Trains recorded models under many layouts and holds every one against the one-rank run of the same global batch.
 
 usage: layouts.py --drover PATH [--array pairwise|threeway|random] [--more] [--count N] [--seed N] [--models DIR,..] [--steps 2] [--jobs 1]
-                  [--bf16] [--table FILE.md] [--results FILE.jsonl] [--shard K/N] [--list]
+                  [--bf16] [--emulated SCRIPT] [--table FILE.md] [--results FILE.jsonl] [--shard K/N] [--list]
 
 A layout is a value of each parameter below (tp, its overlap, cp, pp, dp, V, microbatches, run, schedule, zero, reduce-every, recompute, mask,
 ignored label, model). `pairwise` and `threeway` are greedy covering arrays: each pair or triple of values that may occur together does.
@@ -10,6 +10,7 @@ With --more those of MORE are parameters too: size of a microbatch, batches comp
 A model that is a config.json alone starts from random weights.
 Losses, norms, step-1 gradients of every parameter and weights must lie within DESIGN's "Equality" of the one-rank run; with --bf16
 losses alone, within 0.2 %. Prints a line per layout and a summary; exit status 1 where one deviates, hangs or fails.
+With --emulated (scripts/with-emulated-gpu) the layouts are compiled for GPUs and run over the stand-ins, which must find nothing wrong.
 With --results a run can be cut off: what agreed is appended to the file, and not run again.
 """
 import argparse
@@ -25,7 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 sys.path.insert(0, os.path.join(TOP, "python"))
 from drover.tensors import compare, read_safetensors
-from running import Failed, run, steps_of
+from running import Failed, emulate, run, steps_of
 
 SEQUENCE = 32
 PARAMETERS = {
@@ -181,17 +182,22 @@ class Runner:
         folder = os.path.join(self.folder, name)
         shutil.rmtree(folder, ignore_errors=True)  # of a run that failed
         os.makedirs(folder)
-        dtype = ["--compute-dtype=bf16"] if self.arguments.bf16 else []
+        dtype = ["--compute-dtype=bf16" if self.arguments.bf16 else "--compute-dtype=f32"]
+        emulated = self.arguments.emulated if options else ""
+        dtype += ["--target=cuda"] if emulated else []
         run([self.arguments.drover, "compile", file if is_recorded else os.path.join(model, "config.json"), "--task=train", f"--seq-len={SEQUENCE}",
              *shared_options(layout), *options, *dtype, "-o", "train"], folder, 300)
         extra = [f"--document-separator={s.get('separator', 10)}"] if layout["mask"] == "documents" else []
         extra += [f"--ignore-label={s.get('ignore_label', 32)}"] if layout["ignore"] else []
         steps = self.arguments.steps
-        run([*self.arguments.launcher.format(ranks=layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"] if options else 1).split(),
-             "./train", f"--data={s['data']}", f"--steps={steps}", f"--lr={s['lr']}", f"--warmup-steps={min(2, steps)}",
-             f"--weight-decay={s['weight_decay']}", f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}",
-             f"--grad-clip={s['grad_clip']}", "--init=model" if is_recorded else "--init=random", "--log=log.jsonl", "--save-gradients=g.safetensors",
-             "--save-weights=w.safetensors", "--threads=1", *batch_options(layout), *extra], folder, 240)
+        command = [*self.arguments.launcher.format(ranks=layout["tp"] * layout["cp"] * layout["pp"] * layout["dp"] if options else 1).split(),
+                   "./train", f"--data={s['data']}", f"--steps={steps}", f"--lr={s['lr']}", f"--warmup-steps={min(2, steps)}",
+                   f"--weight-decay={s['weight_decay']}", f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}",
+                   f"--grad-clip={s['grad_clip']}", "--init=model" if is_recorded else "--init=random", "--log=log.jsonl", "--save-gradients=g.safetensors",
+                   "--save-weights=w.safetensors", "--threads=1", *batch_options(layout), *extra]
+        found = emulate(emulated, command, folder, len(name) + int(name[-1])) if emulated else run(command, folder, 240)
+        if found:
+            raise Failed("\n".join(found[:3]))
         result = steps_of(folder), read_safetensors(os.path.join(folder, "g.safetensors")), read_safetensors(os.path.join(folder, "w.safetensors"))
         shutil.rmtree(folder)
         return result
@@ -284,6 +290,7 @@ def main():
     parser.add_argument("--launcher", default="", help="put before the executable, {ranks} for their number")
     parser.add_argument("--shard", default="0/1", help="K/N: every N-th layout, from K")
     parser.add_argument("--bf16", action="store_true")
+    parser.add_argument("--emulated", default="", metavar="SCRIPT")
     parser.add_argument("--table", help="write the results as Markdown; of more than 150 layouts, or 50 random ones, a summary by value")
     parser.add_argument("--results", help="append results here; skip what agreed in an earlier run")
     parser.add_argument("--list", action="store_true")

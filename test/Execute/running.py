@@ -18,6 +18,18 @@ def run(command, folder=None, seconds=550):
         raise Failed(f"status {done.returncode} of {' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 
 
+def emulate(script, command, folder, seed=0, seconds=1000):
+    """Runs a command over the stand-ins of GPUs (scripts/with-emulated-gpu), its work done as the seed has it; lines of what they found wrong."""
+    try:
+        done = subprocess.run([os.path.abspath(script), *command], cwd=folder, capture_output=True, text=True, timeout=seconds,
+                              env={**os.environ, "DROVER_EMU_SEED": str(seed)})
+    except subprocess.TimeoutExpired:
+        raise Failed(f"seed {seed}: still running after {seconds} s: {' '.join(command)}")
+    if done.returncode:
+        raise Failed(f"seed {seed}: status {done.returncode} of {' '.join(command)}\n{done.stderr[-2000:]}")
+    return [f"seed {seed}: {line}" for line in done.stderr.splitlines() if line.startswith("drover-emu: ")]
+
+
 def steps_of(folder):
     """The step objects of the run whose log is log.jsonl in `folder`."""
     with open(os.path.join(folder, "log.jsonl")) as file:

@@ -13,25 +13,19 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
 from drover.tensors import compare, read_safetensors
-from running import Failed, run, steps_of
+from running import emulate, run, steps_of
 
 
-def emulate(script, command, seeds, folder):
+def run_seeds(script, command, seeds, folder):
     """Runs the command over the stand-ins once for each seed; what differs or was reported. Files are those of the last seed."""
     faults, results = [], []
     for seed in seeds:
-        done = subprocess.run(["env", f"DROVER_EMU_SEED={seed}", os.path.abspath(script), *command], cwd=folder, capture_output=True, text=True,
-                              timeout=1000)
-        reports = [line for line in done.stderr.splitlines() if line.startswith("drover-emu: ")]
-        faults += [f"seed {seed}: {line}" for line in reports[:3]]
-        if done.returncode:
-            raise Failed(f"seed {seed}: status {done.returncode}\n{done.stderr[-2000:]}")
+        faults += emulate(script, command, folder, seed)[:3]
         files = [open(os.path.join(folder, name), "rb").read() for name in ("gradients.safetensors", "weights.safetensors")]
         results.append([(row["loss"], row["grad_norm"]) for row in steps_of(folder)] + files)
         if results[-1] != results[0]:
@@ -73,7 +67,7 @@ def main():
                    f"--min-lr={s['min_lr']}", f"--warmup-steps={s['warmup_steps']}", f"--weight-decay={s['weight_decay']}",
                    f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}", f"--grad-clip={s['grad_clip']}", "--init=model",
                    "--log=log.jsonl", "--save-gradients=gradients.safetensors", "--save-weights=weights.safetensors", *run_options]
-        faults = emulate(arguments.emulated, command, seeds, folder) if arguments.emulated else run(command, folder) or []
+        faults = run_seeds(arguments.emulated, command, seeds, folder) if arguments.emulated else run(command, folder) or []
         rows = steps_of(folder)
         want = reference["rows" if arguments.variant == "plain" else "rows_" + arguments.variant][:steps]
         if len(rows) != len(want):

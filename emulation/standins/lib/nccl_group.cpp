@@ -77,6 +77,9 @@ static void reduce(const Call &call, const std::vector<const void *> &inputs, vo
                     int64_t(call.count), {out});
 }
 
+/// The root of a broadcast in place: NCCL sends from the buffer and does not write it.
+static bool isOnlySent(const Call &call) { return call.kind == Kind::Broadcast && call.in == call.out; }
+
 /// From copies of all inputs: a result may lie where an input did.
 static void move(Exchange &exchange) {
   std::vector<std::vector<char>> inputs;
@@ -89,7 +92,7 @@ static void move(Exchange &exchange) {
     const Call &call = exchange.sides[member].call;
     size_t part = call.count * bytesOf(call.dtype);
     char *out = static_cast<char *>(call.out);
-    if (!out || part == 0)
+    if (!out || part == 0 || isOnlySent(call))
       continue;
     std::vector<const void *> parts;
     switch (call.kind) {
@@ -192,7 +195,7 @@ static void finish(const Flight &flight, const Work &work) {
     size_t element = bytesOf(call.dtype);
     if (call.in)
       Memory::instance().touch(work, call.in, inCount(*exchange, call) * element, false);
-    if (call.out)
+    if (call.out && !isOnlySent(call))
       Memory::instance().touch(work, call.out, outCount(*exchange, call) * element, true);
   }
 }
