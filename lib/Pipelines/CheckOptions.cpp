@@ -70,8 +70,6 @@ std::string checkEmit(const CompileOptions &options) {
   if (options.target != "cuda" && (options.emit == Emit::Ptx || options.emit == Emit::Cubin))
     return std::string("--emit=") + (options.emit == Emit::Ptx ? "ptx" : "cubin") +
            ": needs --target=cuda; accepted on the host are mlir, llvm, obj and exe";
-  if (options.target == "cuda" && options.plan.reduceEvery == "run" && lastPhase(options) == "link")
-    return "--reduce-every=run: an executable for cuda does not add the gradients of runs; accepted with it is step";
   return "";
 }
 

@@ -331,6 +331,8 @@ LogicalResult Compilation::updateBodies() {
   tfm::TfmAddUpdateBodiesOptions update;
   update.optimizer = plan.optimizer;
   update.dtype = plan.computeType;
+  // The runtime adds on the host itself.
+  update.addGradients = options.target == "cuda" && plan.reduceEvery == "run";
   return runPasses([&](OpPassManager &manager) { manager.addPass(tfm::createTfmAddUpdateBodies(update)); });
 }
 

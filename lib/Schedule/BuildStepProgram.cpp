@@ -76,6 +76,7 @@ void Builder::describe() {
   step.updateBody = program.updateBody;
   step.normBody = program.normBody;
   step.castBody = program.castBody;
+  step.addBody = program.addBody;
   // Model FLOPs count a backward as twice its forward, recompute apart (docs/tfm.md, Cost).
   double forward = 0;
   for (const Call &call : program.calls)
@@ -221,7 +222,7 @@ void drover::schedule::measureWorkspace(StepProgram &step) {
   for (Batch &batch : step.batches)
     for (size_t s = 0; s < batch.stages.size(); ++s) {
       int64_t &bytes = batch.stages[s].memory.workspace = 0;
-      for (int32_t body : {step.updateBody, step.normBody, step.castBody})
+      for (int32_t body : {step.updateBody, step.normBody, step.castBody, step.addBody})
         if (body >= 0)
           bytes = std::max(bytes, step.bodies[body].workspaceBytes);
       for (uint32_t chunk = 0; chunk < step.chunks.size(); ++chunk)

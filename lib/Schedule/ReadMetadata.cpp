@@ -486,6 +486,8 @@ Result<StepProgram> drover::schedule::readMetadata(const std::string &text, std:
   step.updateBody = static_cast<int32_t>(reader.integer(json, "update_body"));
   step.normBody = static_cast<int32_t>(reader.integer(json, "norm_body"));
   step.castBody = static_cast<int32_t>(reader.integer(json, "cast_body"));
+  if (json.contains("add_body"))
+    step.addBody = static_cast<int32_t>(reader.integer(json, "add_body"));
   step.lossChunk = static_cast<int32_t>(reader.integer(json, "loss_chunk"));
   for (const Json &chunk : reader.array(json, "chunks"))
     step.chunks.push_back(reader.chunk(chunk));

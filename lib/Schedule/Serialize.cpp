@@ -282,6 +282,8 @@ std::string drover::schedule::serializeMetadata(const StepProgram &step) {
   json["update_body"] = step.updateBody;
   json["norm_body"] = step.normBody;
   json["cast_body"] = step.castBody;
+  if (step.addBody >= 0)
+    json["add_body"] = step.addBody;
   json["loss_chunk"] = step.lossChunk;
   json["chunks"] = Json::array();
   for (const StepChunk &chunk : step.chunks)

@@ -148,6 +148,7 @@ struct MicrobatchProgram {
   int32_t updateBody = -1;
   int32_t normBody = -1;
   int32_t castBody = -1; // master to compute dtype, where they differ
+  int32_t addBody = -1;  // reduced gradients of several runs, on a GPU
   int64_t tokensPerMicrobatch = 0;
   int64_t vocabulary = 0; // token ids and labels are below it
 

@@ -183,7 +183,7 @@ struct StepProgram {
   std::vector<PlacedParameter> parameters;
   std::vector<Bucket> buckets;
   std::vector<Body> bodies;
-  int32_t updateBody = -1, normBody = -1, castBody = -1;
+  int32_t updateBody = -1, normBody = -1, castBody = -1, addBody = -1;
   int32_t lossChunk = -1; // whose forward leaves the loss in the scalar space
   std::vector<StepChunk> chunks;
   std::vector<Batch> batches;

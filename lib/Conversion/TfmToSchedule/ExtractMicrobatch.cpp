@@ -330,6 +330,8 @@ LogicalResult Extractor::addFlatBodies() {
       program.normBody = index;
     else if (body.getName() == "cast_parameters")
       program.castBody = index;
+    else if (body.getName() == "add_gradients")
+      program.addBody = index;
     else
       program.updateBody = index;
   }

@@ -36,8 +36,10 @@ RankSetup::RankSetup(const Program &program, const RunOptions &options, World &w
     : rank(program, world), pool(threadsOf(options, world)),
       recorder(program.hash, world.rank(), recorderPath(options, world)),
       trace(options.trace.empty() ? nullptr : std::make_unique<TraceWriter>(options.trace, rank)),
-      operations(recorder, trace.get()), device(program, world),
-      interpreter(rank, device, &pool, recorder, trace.get()) {
+      operations(recorder, trace.get()), device(program, world, options.matmulAlgorithms),
+      interpreter(rank, device, &pool, recorder, trace.get()), algorithmsFile(options.matmulAlgorithms) {
+  if (rank.isFirst() && !algorithmsFile.empty())
+    checkCanCreateFile(algorithmsFile);
   world.setObserver(&operations);
 }
 
@@ -46,6 +48,28 @@ RankSetup::~RankSetup() { rank.world.setObserver(nullptr); }
 void RankSetup::setTracing(bool on) {
   interpreter.setTracing(on && trace);
   operations.setTracing(on);
+}
+
+/// Of ranks that differ in their stage alone the products differ.
+void RankSetup::saveAlgorithms() {
+  if (algorithmsFile.empty())
+    return;
+  const Coordinates &place = rank.plan.place;
+  bool isFirstOfStage = !place[DROVER_AXIS_TP] && !place[DROVER_AXIS_CP] && !place[DROVER_AXIS_DP];
+  std::string own = isFirstOfStage ? device.algorithms.text() : "";
+  std::vector<int64_t> sizes = rank.all(int64_t(own.size()));
+  if (!rank.isFirst()) {
+    if (!own.empty())
+      rank.worldGroup()->send(own.data(), int64_t(own.size()), DROVER_I8, 0).wait();
+    return;
+  }
+  for (size_t source = 1; source < sizes.size(); ++source) {
+    std::string received(size_t(sizes[source]), ' ');
+    if (!received.empty())
+      rank.worldGroup()->receive(received.data(), sizes[source], DROVER_I8, int(source)).wait();
+    device.algorithms.add(received, concat("rank ", source));
+  }
+  device.algorithms.save(algorithmsFile);
 }
 
 void RankSetup::guarded(const std::function<void()> &work) {

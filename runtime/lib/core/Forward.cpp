@@ -151,6 +151,7 @@ static void forwardRank(const Program &program, const ForwardOptions &options, W
   work.fillInputs = [&](int64_t, uint8_t *slot) { std::memcpy(slot, inputs.data(), inputs.size()); };
   setup.setTracing(true);
   setup.guarded([&] { setup.interpreter.run(work); });
+  setup.saveAlgorithms();
   if (setup.trace)
     setup.trace->finish();
   std::vector<uint8_t> outputs = setup.interpreter.outputs();

@@ -73,8 +73,11 @@ Interpreter::Interpreter(RankContext &rank, RankDevice &device, drover_pool *poo
     fail("DROVER_RT_CANARIES and DROVER_RT_POISON: slots of a GPU are not guarded; compile for the host, or run over "
          "the "
          "stand-ins (docs/cuda.md), which see every access");
-  if (program.castBody >= 0)
-    castWorkspace = device.device().allocate(program.bodies[size_t(program.castBody)].workspaceBytes);
+  auto workspaceOf = [&](int64_t body) {
+    return device.device().allocate(body < 0 ? 0 : program.bodies[size_t(body)].workspaceBytes);
+  };
+  castWorkspace = workspaceOf(program.castBody);
+  addWorkspace = workspaceOf(program.addBody);
   if (drover_communicators *groups = rank.bodies())
     groups->setStream(&device.stream(DROVER_STREAM_COMPUTE));
   clearLastingMemory();
@@ -252,8 +255,10 @@ void Interpreter::callFlat(int64_t body, int64_t size, std::initializer_list<voi
   operands = flatOperands;
   drover_device *bodies = device.bodies(which);
   drover_call context = {pool, size, 0, 0, rank.plan.place.data(), rank.bodies(), bodies};
-  bool isBeside = bodies && which != DROVER_STREAM_COMPUTE;
-  program.body(body)(operands.data(), isBeside ? castWorkspace.data() : workspace.data(), &context);
+  const DeviceMemory &own = bodies && which == DROVER_STREAM_GATHER   ? castWorkspace
+                            : bodies && which == DROVER_STREAM_REDUCE ? addWorkspace
+                                                                      : workspace;
+  program.body(body)(operands.data(), own.data(), &context);
   if (bodies)
     bodies->check();
 }

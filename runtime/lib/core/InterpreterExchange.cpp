@@ -156,10 +156,8 @@ void Interpreter::reduce(const drover_action &action, InFlight &flight) {
         keep(action, flight,
              group->allReduce(whole + section.first, whole + section.first, section.elements, DROVER_F32,
                               ReduceOp::Sum));
-  if (adds && !device.isHost())
-    fail("program: reduce ", action.sequence,
-         " adds to earlier gradients, which no kernel of a GPU does: compile with "
-         "--reduce-every=step");
+  if (adds && !device.isHost() && program.addBody < 0)
+    fail("program: reduce ", action.sequence, " adds to earlier gradients, but there is no add body");
   // What is added is first reduced in place: nobody reads the accumulators any more.
   float *result = adds ? whole + state.first : gradient;
   Communicator *fsdp = rank.find(DROVER_COMM_FSDP);
@@ -176,11 +174,15 @@ void Interpreter::reduce(const drover_action &action, InFlight &flight) {
     finishStep(flight);
     keep(action, flight, tie->allReduce(result, result, state.elements, DROVER_F32, ReduceOp::Sum));
   }
-  if (adds && result != gradient)
+  if (!adds || result == gradient)
+    return;
+  if (device.isHost())
     flight.finish = [=] {
       for (int64_t i = 0; i < state.elements; ++i)
         gradient[i] += result[i];
     };
+  else
+    callFlat(program.addBody, state.elements, {gradient, result}, drover_stream(action.stream));
 }
 
 } // namespace drover::rt

@@ -9,10 +9,9 @@
 
 namespace drover::rt {
 
-static constexpr const char *spaceNames[numSpaces] = {"input",  "parameter", "accumulator", "stash",   "x",
-                                                      "y",      "dy",        "dx",          "scratch", "scalar",
-                                                      "master", "moment1",   "moment2",     "output",  "gradient",
-                                                      "kept",   "handed"};
+static constexpr const char *spaceNames[numSpaces] = {
+    "input",  "parameter", "accumulator", "stash",   "x",      "y",        "dy",   "dx",    "scratch",
+    "scalar", "master",    "moment1",     "moment2", "output", "gradient", "kept", "handed"};
 
 const char *spaceName(Space space) { return spaceNames[size_t(space)]; }
 
@@ -347,6 +346,7 @@ void Program::readMetadata(const char *text, uint64_t bytes) {
   updateBody = indexOr("update_body");
   normBody = indexOr("norm_body");
   castBody = indexOr("cast_body");
+  addBody = indexOr("add_body");
   lossChunk = indexOr("loss_chunk");
   for (const JsonReader &chunk : json.at("chunks").elements())
     chunks.push_back(readChunk(chunk));

@@ -136,6 +136,10 @@ static void addRankOptions(OptionParser &parser, RunOptions &options) {
   parser.text("backend", &options.backend, "inproc|mpi|nccl",
               "ranks are threads of this process, or processes that mpirun, srun or\ntorchrun started (default: mpi "
               "where one of them did); nccl: either, with\na GPU each (default for several ranks of --target=cuda)");
+  parser.text("matmul-algorithms", &options.matmulAlgorithms, "FILE",
+              "of GPUs: which algorithms cuBLASLt takes, read where the file exists and\nwritten at the end; another "
+              "run with it gives "
+              "the same bits");
   parser.number("deadline-start", &options.deadlines.start, 0, "SECONDS",
                 "longest wait for another rank before the first step (default 300),");
   parser.number("deadline-first-step", &options.deadlines.firstStep, 0, "SECONDS", "in the first step (default 600),");
@@ -258,6 +262,7 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
               {"save-weights", options.saveWeights, true},
               {"save-gradients", options.saveGradients, true},
               {"log", options.log, true},
+              {"matmul-algorithms", options.matmulAlgorithms, true},
               {"trace", options.trace, true},
               {"flight-recorder", options.flightRecorder, true},
               {"dump-file", dumpFile, true}});
@@ -302,6 +307,7 @@ std::optional<ForwardOptions> parseForwardOptions(const std::string &program, co
     fail("expected --output-dir=DIR, see --help");
   checkPaths({{"init", options.init, false},
               {"model", options.model, false},
+              {"matmul-algorithms", options.matmulAlgorithms, true},
               {"trace", options.trace, true},
               {"flight-recorder", options.flightRecorder, true}});
   return options;

@@ -46,7 +46,7 @@ int64_t Program::workspaceBytes(int64_t stage) const {
     if (body >= 0)
       bytes = std::max(bytes, bodies[size_t(body)].workspaceBytes);
   };
-  for (int64_t body : {updateBody, normBody, castBody})
+  for (int64_t body : {updateBody, normBody, castBody, addBody})
     take(body);
   for (size_t chunk = size_t(stage); chunk < chunks.size(); chunk += size_t(grid.size(DROVER_AXIS_PP)))
     for (const std::vector<CallInfo> &phase : chunks[chunk].phases)

@@ -125,6 +125,7 @@ void Trainer::run() {
   world.setDeadline(std::max(options.deadlines.firstStep, options.deadlines.step), "saving");
   if (!options.saveWeights.empty())
     save(options.saveWeights, setup.interpreter.masterShards(), /*frozen=*/true);
+  setup.saveAlgorithms();
   if (setup.trace)
     setup.trace->finish();
   if (!log)

@@ -94,10 +94,11 @@ void Program::validate() {
     fail("program: ", bodies.size(), " bodies in the metadata, ", numBodies, " in the object");
   if (batches.empty())
     fail("program: no batch");
-  for (auto [index, needed] : {std::pair(updateBody, isTraining()), std::pair(normBody, isTraining()),
-                               std::pair(castBody, isTraining() && computeDType != DROVER_F32)})
+  for (auto [index, needed] :
+       {std::pair(updateBody, isTraining()), std::pair(normBody, isTraining()),
+        std::pair(castBody, isTraining() && computeDType != DROVER_F32), std::pair(addBody, false)})
     if (index >= int64_t(bodies.size()) || (needed && index < 0))
-      fail("program: update, norm or cast body ", index, " of ", bodies.size());
+      fail("program: update, norm, cast or add body ", index, " of ", bodies.size());
   validateBuckets();
   validateParameters();
   checkTensors(inputs, inputBytes, "input");

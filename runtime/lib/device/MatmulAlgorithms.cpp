@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 namespace drover::rt {
 
@@ -38,23 +39,33 @@ void MatmulAlgorithms::load(const std::string &file) {
   std::ifstream input(file);
   if (!input)
     fail(file, ": cannot read: ", std::strerror(errno));
+  add({std::istreambuf_iterator<char>(input), {}}, file);
+}
+
+void MatmulAlgorithms::add(const std::string &text, const std::string &where) {
+  std::istringstream input(text);
   int number = 0;
   for (std::string line; std::getline(input, line);) {
     ++number;
     size_t tab = line.find('\t');
     Algorithm algorithm;
     if (tab == std::string::npos || !fromText(line.substr(tab + 1), algorithm))
-      fail(file, ": line ", number, ": expected a product, a tab and ", digits, " hexadecimal digits");
+      fail(where, ": line ", number, ": expected a product, a tab and ", digits, " hexadecimal digits");
     table[line.substr(0, tab)] = algorithm;
   }
 }
 
-void MatmulAlgorithms::save(const std::string &file) const {
-  std::string text;
+std::string MatmulAlgorithms::text() const {
+  std::string lines;
   for (const auto &[key, algorithm] : table)
-    text += key + "\t" + toText(algorithm) + "\n";
+    lines += key + "\t" + toText(algorithm) + "\n";
+  return lines;
+}
+
+void MatmulAlgorithms::save(const std::string &file) const {
+  std::string lines = text();
   AtomicFile output(file);
-  output.write(text.data(), text.size());
+  output.write(lines.data(), lines.size());
   output.commit();
 }
 

@@ -7,15 +7,18 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <unistd.h>
 
 namespace drover::rt {
 
 static constexpr int64_t stagedBytes = int64_t(16) << 20;
 
-RankDevice::RankDevice(const Program &program, World &world)
-    : world(world),
-      algorithms([&world](const std::string &key, const std::string &own) { return world.agree(key, own); }) {
+RankDevice::RankDevice(const Program &program, World &world, const std::string &algorithmsFile)
+    : algorithms([&world](const std::string &key, const std::string &own) { return world.agree(key, own); }),
+      world(world) {
   if (!program.usesGpu()) {
+    if (!algorithmsFile.empty())
+      fail("--matmul-algorithms=", algorithmsFile, ": expected a program for a GPU; the host has one way to multiply");
     own = createHostDevice();
     place = own.get();
     return;
@@ -27,15 +30,17 @@ RankDevice::RankDevice(const Program &program, World &world)
   }
   place = own ? own.get() : world.device();
   place->makeCurrent();
-  open(program);
+  open(program, algorithmsFile);
 }
 
-void RankDevice::open(const Program &program) {
+void RankDevice::open(const Program &program, const std::string &algorithmsFile) {
+  if (!algorithmsFile.empty() && ::access(algorithmsFile.c_str(), F_OK) == 0)
+    algorithms.load(algorithmsFile);
   freeAtStart = place->memoryInfo().first;
   for (uint64_t i = 0; i < program.numGpuImages; ++i)
     place->load(program.gpuImages[i]);
-  // Bodies of phases and flat ones; casts in gathers.
-  for (int which : {DROVER_STREAM_COMPUTE, DROVER_STREAM_GATHER})
+  // Bodies of phases and flat ones; casts in gathers; sums in reductions.
+  for (int which : {DROVER_STREAM_COMPUTE, DROVER_STREAM_GATHER, DROVER_STREAM_REDUCE})
     sides[size_t(which)] = std::make_unique<drover_device>(*place, stream(which));
   sides[DROVER_STREAM_COMPUTE]->openMatmul(algorithms);
 }

@@ -61,7 +61,7 @@ TEST(Program, MissingOrWronglyTypedMetadataIsLocated) {
 
 TEST(Program, ReferencesOutOfRangeAreRefused) {
   refuses("\"body\": 1,", "\"body\": 9,", "program: call of body 9 of 6");
-  refuses("\"norm_body\": 4", "\"norm_body\": 8", "program: update, norm or cast body 8 of 6");
+  refuses("\"norm_body\": 4", "\"norm_body\": 8", "program: update, norm, cast or add body 8 of 6");
   refuses("\"bucket\": 0, \"offset\": 64", "\"bucket\": 3, \"offset\": 64", "parameter 'model.bias': bucket 3 of 1");
   refuses("\"offset\": 64, \"decay\"", "\"offset\": 90, \"decay\"",
           "elements 90 to 97 are in no section of bucket 0 for such a parameter");

@@ -52,6 +52,11 @@ struct AddUpdateBodies : impl::TfmAddUpdateBodiesBase<AddUpdateBodies> {
                 return arith::TruncFOp::create(builder, module.getLoc(), flat(builder.getBF16Type()), arguments.front())
                     ->getResults();
               });
+    if (addGradients)
+      addBody(builder, "add_gradients", "update", {values, values}, /*numInplace=*/1,
+              [&](ValueRange arguments) -> ValueRange {
+                return arith::AddFOp::create(builder, module.getLoc(), arguments[0], arguments[1])->getResults();
+              });
   }
 
 private:

@@ -41,6 +41,11 @@ struct RankSetup {
   /// Runs `work`; where it fails, the flight recorder is dumped and named in the error.
   void guarded(const std::function<void()> &work);
   void setTracing(bool on);
+  /// Collective: writes how the products of all ranks were computed, where the options want it.
+  void saveAlgorithms();
+
+private:
+  std::string algorithmsFile;
 };
 
 /// Runs `rank` on every rank of this process.

@@ -178,7 +178,7 @@ private:
   SlotGuard guard;
   std::vector<StageInfo> stages; // of this rank's stage by batch, at their places in the arena
   DeviceMemory arena, workspace;
-  DeviceMemory castWorkspace; // of a GPU, where gathers cast beside bodies
+  DeviceMemory castWorkspace, addWorkspace; // of a GPU, where gathers and reductions call bodies beside others
   ScalarPlaces scalars;
   DeviceMemory stepScalars, hostScalars;      // the latter pinned
   std::vector<DeviceMemory> pinnedInputs;     // by load of the step

@@ -23,8 +23,10 @@ public:
 
   explicit MatmulAlgorithms(Agree agree = nullptr) : agree(std::move(agree)) {}
 
-  /// Adds what the file has. Throws Error where a line is none.
+  /// Adds what the file has, or what another table says. Throws Error where a line is none.
   void load(const std::string &file);
+  void add(const std::string &text, const std::string &where);
+  std::string text() const;
   /// Writes the table. Throws Error.
   void save(const std::string &file) const;
 

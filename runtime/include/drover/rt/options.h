@@ -21,6 +21,7 @@ struct RunOptions {
   int64_t threads = 0; // a rank; 0: the cores that this process may use, over its ranks
   std::string backend; // inproc, mpi; empty: by the launcher
   Deadlines deadlines;
+  std::string matmulAlgorithms;      // of a GPU: read where the file exists, written at the end; empty: neither
   std::string trace, flightRecorder; // the latter empty: flight_recorder.RANK.json
   bool verbose = false;
   bool describeRanks = false; // plan every rank, run none

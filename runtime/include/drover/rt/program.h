@@ -216,7 +216,7 @@ public:
   std::vector<ParameterInfo> parameters;
   std::vector<BucketInfo> buckets;
   std::vector<BodyInfo> bodies;
-  int64_t updateBody = -1, normBody = -1, castBody = -1;
+  int64_t updateBody = -1, normBody = -1, castBody = -1, addBody = -1;
   int64_t lossChunk = -1;
   std::vector<ChunkInfo> chunks;
   std::vector<BatchInfo> batches;

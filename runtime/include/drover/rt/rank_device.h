@@ -17,8 +17,9 @@ namespace drover::rt {
 class RankDevice {
 public:
   /// The host where the program has no kernels for a GPU; else the world's device, or the one of a rank that is alone.
-  /// Loads the kernels and opens cuBLASLt. Throws Error that says what is missing.
-  RankDevice(const Program &program, World &world);
+  /// Loads the kernels and opens cuBLASLt, whose algorithms are those of a file where it exists. Throws Error that says
+  /// what is missing.
+  RankDevice(const Program &program, World &world, const std::string &algorithmsFile = "");
   ~RankDevice();
   RankDevice(const RankDevice &) = delete;
   RankDevice &operator=(const RankDevice &) = delete;
@@ -42,8 +43,11 @@ public:
   /// Bytes that the device had less free at the end of this call than when it was opened; 0 on the host.
   int64_t usedBytes() const;
 
+  /// Of a GPU's products so far.
+  MatmulAlgorithms algorithms;
+
 private:
-  void open(const Program &program);
+  void open(const Program &program, const std::string &algorithmsFile);
   /// Calls `move` for each piece that fits the pinned memory.
   void inPieces(int64_t bytes, const std::function<void(int64_t offset, int64_t count)> &move);
 
@@ -51,7 +55,6 @@ private:
   std::unique_ptr<Device> own;
   Device *place = nullptr;
   int64_t freeAtStart = 0;
-  MatmulAlgorithms algorithms;
   std::array<std::unique_ptr<drover_device>, DROVER_NUM_STREAMS> sides;
   DeviceMemory staged; // pinned
 };

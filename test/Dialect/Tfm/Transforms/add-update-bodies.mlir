@@ -1,5 +1,6 @@
 // RUN: %drover-opt %s --tfm-add-update-bodies=dtype=bf16 | FileCheck %s
 // RUN: %drover-opt %s --tfm-add-update-bodies=optimizer=sgd | FileCheck %s --check-prefix=SGD
+// RUN: %drover-opt %s --tfm-add-update-bodies=add-gradients | FileCheck %s --check-prefix=ADD
 
 module {}
 
@@ -14,3 +15,7 @@ module {}
 // SGD: func.func private @sgd_update(%{{.*}}: tensor<?xf32>, %{{.*}}: tensor<?xf32>, %{{.*}}: tensor<8xf32>) -> (tensor<?xf32> {tfm.inplace = 0 : i64}) attributes {tfm.body = "update"}
 // SGD: func.func private @sum_of_squares
 // SGD-NOT: cast_parameters
+// SGD-NOT: add_gradients
+
+// ADD: func.func private @add_gradients(%[[G:.*]]: tensor<?xf32>, %[[R:.*]]: tensor<?xf32>) -> (tensor<?xf32> {tfm.inplace = 0 : i64}) attributes {tfm.body = "update"}
+// ADD-NEXT: arith.addf %[[G]], %[[R]]

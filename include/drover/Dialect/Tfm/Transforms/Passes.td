@@ -155,12 +155,14 @@ def TfmAddUpdateBodies : Pass<"tfm-add-update-bodies", "mlir::ModuleOp"> {
   let summary = "add the flat bodies of the optimizer, the norm and the cast";
   let description = [{
     Adds `@adamw_update` or `@sgd_update`, `@sum_of_squares` and, where the compute dtype is not f32,
-    `@cast_parameters`, as docs/body-abi.md describes them. The step program calls them.
+    `@cast_parameters`, with `add-gradients` also `@add_gradients`, as docs/body-abi.md describes them. The step program
+    calls them.
   }];
   let dependentDialects = ["::drover::tfm::TfmDialect", "::mlir::func::FuncDialect"];
   let options = [
     Option<"optimizer", "optimizer", "std::string", "\"adamw\"", "adamw or sgd">,
-    Option<"dtype", "dtype", "std::string", "\"f32\"", "the compute dtype: f32 or bf16">
+    Option<"dtype", "dtype", "std::string", "\"f32\"", "the compute dtype: f32 or bf16">,
+    Option<"addGradients", "add-gradients", "bool", "false", "add the body that sums the reduced gradients of several runs">
   ];
 }
 
