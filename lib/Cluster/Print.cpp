@@ -106,6 +106,9 @@ std::string cluster::printCluster(const Cluster &cluster, const std::string &com
   os << "levels:\n";
   for (const Level &level : cluster.levels)
     printLevel(os, level);
+  if (cluster.trafficClasses)
+    os << "traffic_classes: {urgent: " << cluster.trafficClasses->urgent << ", bulk: " << cluster.trafficClasses->bulk
+       << ", control: " << cluster.trafficClasses->control << "}\n";
   if (cluster.storage)
     os << "storage:\n  sustained_write: " << printQuantity(cluster.storage->sustainedWrite, Quantity::BytesPerSecond)
        << "\n  peak_write: " << printQuantity(cluster.storage->peakWrite, Quantity::BytesPerSecond)

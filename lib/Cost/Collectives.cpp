@@ -15,7 +15,7 @@ using cluster::Span;
 namespace {
 // The protocols of NCCL and their constants (NVIDIA/nccl, src/graph/tuning.cc). A level's `latency` is a hop with LL;
 // the other protocols add the same on every cluster, more where a network card is in between.
-struct Protocol {
+struct ProtocolCosts {
   double base;         // seconds before the first hop: ring
   double treeBase;     // the same: tree
   double linkExtra;    // seconds a hop over LL, within a server
@@ -25,10 +25,10 @@ struct Protocol {
 };
 // Hops: LL 0.6 and 2.7 us, LL128 1.9 and 4.0, Simple 3.4 and 14. LL's share: 141 of the 370 GB/s that rings reach on
 // an H100, and a quarter across servers; LL128's: 120 of 128 bytes, of which 0.92 are reached.
-constexpr Protocol kProtocols[] = {{6.6e-6, 6.8e-6, 0, 0, 0.38, 0.25},
-                                   {14.0e-6, 14.0e-6, 1.3e-6, 1.3e-6, 0.92, 0.92},
-                                   {8.4e-6, 8.4e-6, 2.8e-6, 11.3e-6, 1, 1}};
-constexpr const Protocol &kSimple = kProtocols[2];
+constexpr ProtocolCosts kProtocols[] = {{6.6e-6, 6.8e-6, 0, 0, 0.38, 0.25},
+                                        {14.0e-6, 14.0e-6, 1.3e-6, 1.3e-6, 0.92, 0.92},
+                                        {8.4e-6, 8.4e-6, 2.8e-6, 11.3e-6, 1, 1}};
+constexpr const ProtocolCosts &kSimple = kProtocols[2];
 /// A tree's hop across servers costs more than a ring's: 5.0, 8.5 and 14 us against 2.7, 4.0 and 14 (same source).
 constexpr double kTreeNetworkFactor = 1.9;
 /// Latency of NVLS in one server (same source).
@@ -39,7 +39,20 @@ constexpr double kTreeFraction = 0.9;
 /// comes round (same source, "plateau"). Tables of single servers show the same for rings and NVLS.
 constexpr double kPlateau = 1.9, kPlateauBytesPerRank = 4096;
 
-double hop(const cluster::Level &level, const Protocol &protocol, bool network) {
+/// Seconds with the protocol that is fastest.
+struct Timed {
+  double seconds = std::numeric_limits<double>::infinity();
+  Protocol protocol = Protocol::Simple;
+
+  void take(const ProtocolCosts &costs, double other) {
+    if (other >= seconds)
+      return;
+    seconds = other;
+    protocol = static_cast<Protocol>(&costs - kProtocols);
+  }
+};
+
+double hop(const cluster::Level &level, const ProtocolCosts &protocol, bool network) {
   return level.latency + (network ? protocol.networkExtra : protocol.linkExtra);
 }
 
@@ -80,11 +93,12 @@ RingShape ringShape(CollectiveKind kind, int64_t ranks) {
 
 /// Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms, 2009: n - 1 steps a round, each to the next rank. The
 /// ring leaves a unit of level l-1 once for each unit it visits, so it has as many hops across l as units there.
-double ringSeconds(const Cluster &cluster, CollectiveKind kind, double bytes, const Span &span) {
+Timed ringSeconds(const Cluster &cluster, CollectiveKind kind, double bytes, const Span &span) {
   RingShape shape = ringShape(kind, span.ranks);
-  double bandwidth = busBandwidth(cluster, span), best = std::numeric_limits<double>::infinity();
+  double bandwidth = busBandwidth(cluster, span);
+  Timed best;
   bool network = span.outermost > 0;
-  for (const Protocol &protocol : kProtocols) {
+  for (const ProtocolCosts &protocol : kProtocols) {
     double latency = 0, steps = static_cast<double>(span.ranks - 1), units = 1;
     for (int level = span.outermost; level >= 0; --level) {
       double crossing = units * static_cast<double>(span.fanout[level]) - (level == span.outermost ? 1 : units);
@@ -97,13 +111,13 @@ double ringSeconds(const Cluster &cluster, CollectiveKind kind, double bytes, co
     if (&protocol == &kSimple && bytes >= kPlateauBytesPerRank * static_cast<double>(span.ranks))
       latency *= kPlateau;
     double fraction = network ? protocol.networkFraction : protocol.fraction;
-    best = std::min(best, latency + shape.share * bytes / (bandwidth * fraction));
+    best.take(protocol, latency + shape.share * bytes / (bandwidth * fraction));
   }
   return best;
 }
 
 /// Levels of a binary tree over the units of every level above the innermost.
-double treeHops(const Cluster &cluster, const Span &span, const Protocol &protocol) {
+double treeHops(const Cluster &cluster, const Span &span, const ProtocolCosts &protocol) {
   double latency = 0;
   for (int level = 1; level <= span.outermost; ++level)
     latency += std::log2(static_cast<double>(span.fanout[level])) *
@@ -113,13 +127,14 @@ double treeHops(const Cluster &cluster, const Span &span, const Protocol &protoc
 
 /// Sanders, Speck and Traff, Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009; within a
 /// server NCCL chains (tuning.cc: 2 ((ranks/nodes - 1) link + log2(nodes) network)).
-double treeSeconds(const Cluster &cluster, double bytes, const Span &span) {
-  double bandwidth = kTreeFraction * busBandwidth(cluster, span), best = std::numeric_limits<double>::infinity();
-  for (const Protocol &protocol : kProtocols) {
+Timed treeSeconds(const Cluster &cluster, double bytes, const Span &span) {
+  double bandwidth = kTreeFraction * busBandwidth(cluster, span);
+  Timed best;
+  for (const ProtocolCosts &protocol : kProtocols) {
     double chain = static_cast<double>(ranksInServer(span) - 1) * hop(cluster.levels[0], protocol, false);
     double latency = protocol.treeBase + 2 * (chain + treeHops(cluster, span, protocol));
     double fraction = span.outermost > 0 ? protocol.networkFraction : protocol.fraction;
-    best = std::min(best, latency + 2 * bytes / (bandwidth * fraction));
+    best.take(protocol, latency + 2 * bytes / (bandwidth * fraction));
   }
   return best;
 }
@@ -198,7 +213,7 @@ double bandwidthOfEach(const Cluster &cluster, const Span &span, int level) {
 /// (Cho et al., BlueConnect, 2019).
 double hierarchicalSeconds(const Cluster &cluster, CollectiveKind kind, double bytes, const Span &span) {
   double rounds = ringShape(kind, span.ranks).rounds, best = std::numeric_limits<double>::infinity();
-  for (const Protocol &protocol : kProtocols) {
+  for (const ProtocolCosts &protocol : kProtocols) {
     double seconds = protocol.base, part = bytes;
     for (int level = 0; level <= span.outermost; ++level) {
       if (!span.crosses(level))
@@ -219,6 +234,15 @@ double hierarchicalSeconds(const Cluster &cluster, CollectiveKind kind, double b
 const char *cost::nameOf(CollectiveKind kind) {
   constexpr const char *names[] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast"};
   return names[static_cast<size_t>(kind)];
+}
+
+const char *cost::nameOf(Protocol protocol) {
+  constexpr const char *names[] = {"ll", "ll128", "simple"};
+  return names[static_cast<size_t>(protocol)];
+}
+
+double cost::hopSeconds(const Cluster &cluster, size_t level, Protocol protocol) {
+  return hop(cluster.levels[level], kProtocols[static_cast<size_t>(protocol)], level > 0);
 }
 
 const char *cost::nameOf(Algorithm algorithm) {
@@ -250,25 +274,26 @@ double cost::collectiveSeconds(const Cluster &cluster, CollectiveKind kind, doub
   if (span.outermost == 0)
     if (std::optional<double> seconds = measuredSeconds(cluster, nameOf(kind), bytes, span.ranks))
       return *seconds;
-  switch (algorithm) {
-  case Algorithm::Ring:
-    return ringSeconds(cluster, kind, bytes, span);
-  case Algorithm::Tree:
-    return treeSeconds(cluster, bytes, span);
-  case Algorithm::Nvls:
-    return nvlsSeconds(cluster, bytes, span);
-  case Algorithm::Hierarchical:
+  if (algorithm == Algorithm::Hierarchical)
     return hierarchicalSeconds(cluster, kind, bytes, span);
-  case Algorithm::Auto:
-  case Algorithm::AutoNoNvls:
-    break;
-  }
-  double seconds = ringSeconds(cluster, kind, bytes, span);
-  if (supports(cluster, kind, span, Algorithm::Tree))
-    seconds = std::min(seconds, treeSeconds(cluster, bytes, span));
-  if (algorithm == Algorithm::Auto && supports(cluster, kind, span, Algorithm::Nvls))
-    seconds = std::min(seconds, nvlsSeconds(cluster, bytes, span));
-  return seconds;
+  return chooseCollective(cluster, kind, bytes, span, algorithm).seconds;
+}
+
+cost::Choice cost::chooseCollective(const Cluster &cluster, CollectiveKind kind, double bytes, const Span &span,
+                                    Algorithm allowed) {
+  assert(span.ranks > 1 && bytes > 0 && allowed != Algorithm::Hierarchical && "nothing to choose");
+  Choice best = {Algorithm::Ring, Protocol::Simple, std::numeric_limits<double>::infinity()};
+  auto consider = [&](Algorithm algorithm, auto price) {
+    bool any = allowed == Algorithm::Auto || (allowed == Algorithm::AutoNoNvls && algorithm != Algorithm::Nvls);
+    if ((!any && allowed != algorithm) || !supports(cluster, kind, span, algorithm))
+      return;
+    if (Timed timed = price(); timed.seconds < best.seconds)
+      best = {algorithm, timed.protocol, timed.seconds};
+  };
+  consider(Algorithm::Ring, [&] { return ringSeconds(cluster, kind, bytes, span); });
+  consider(Algorithm::Tree, [&] { return treeSeconds(cluster, bytes, span); });
+  consider(Algorithm::Nvls, [&] { return Timed{nvlsSeconds(cluster, bytes, span), Protocol::Simple}; });
+  return best;
 }
 
 double cost::messageSeconds(const Cluster &cluster, double bytes, int level, int64_t senders) {

@@ -48,6 +48,8 @@ private:
   mlir::LogicalResult embed(llvm::ArrayRef<host::GpuImage> images, llvm::StringRef gpuModules);
   // The part of `object` that is about kernels of a GPU, CompileToCuda.cpp.
   mlir::LogicalResult kernels();
+  /// What lies beside an executable for NCCL (docs/nccl.md).
+  mlir::LogicalResult writeNcclFiles(mlir::Location location);
   mlir::LogicalResult writeKernels(llvm::ArrayRef<host::GpuImage> images);
   bool emitsKernels() const { return options.emit == Emit::Ptx || options.emit == Emit::Cubin; }
 
@@ -75,11 +77,15 @@ private:
   std::vector<std::string> faults;    // of the step program
   std::vector<std::string> bodyNames; // of `step`, as functions of the lowered module
   std::string objectFile;             // where `object` wrote
+  std::string ncclSettings;           // of a program for GPUs
 };
 
 /// Links an object with the runtime to an executable. Located error with what was tried where that fails.
 mlir::LogicalResult linkExecutable(mlir::Location location, llvm::StringRef object, llvm::StringRef output,
                                    llvm::StringRef runtimeDir);
+
+/// Copies NCCL's plugins from the runtime's folder beside an executable.
+mlir::LogicalResult copyNcclPlugins(mlir::Location location, llvm::StringRef output, llvm::StringRef runtimeDir);
 
 } // namespace drover
 

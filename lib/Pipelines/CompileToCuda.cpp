@@ -45,4 +45,19 @@ LogicalResult Compilation::writeKernels(llvm::ArrayRef<host::GpuImage> images) {
   return success();
 }
 
+LogicalResult Compilation::writeNcclFiles(Location location) {
+  std::string path = options.output + ".nccl.json";
+  std::error_code code;
+  llvm::raw_fd_ostream file(path, code);
+  if (!code) {
+    file << ncclSettings;
+    file.close();
+    code = file.error();
+  }
+  if (code)
+    return error() << "cannot write '" << path << "': " << code.message();
+  // Without a cluster they would have nothing to say.
+  return options.cluster ? copyNcclPlugins(location, options.output, options.runtimeDir) : success();
+}
+
 } // namespace drover

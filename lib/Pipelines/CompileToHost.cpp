@@ -5,6 +5,7 @@
 #include "Compilation.h"
 #include "drover/Dialect/Rt/IR/Rt.h"
 #include "drover/Dialect/Tfm/Transforms/Passes.h"
+#include "drover/Nccl/Settings.h"
 #include "drover/Schedule/BuildStepProgram.h"
 #include "drover/Schedule/Serialize.h"
 #include "drover/Target/Cuda/Cuda.h"
@@ -72,6 +73,11 @@ LogicalResult Compilation::lower() {
 
 LogicalResult Compilation::embed(llvm::ArrayRef<host::GpuImage> images, StringRef gpuModules) {
   std::string metadata = schedule::serializeMetadata(step);
+  if (options.target == "cuda") {
+    ncclSettings = nccl::printSettings(nccl::deriveSettings(options.cluster ? &*options.cluster : nullptr, step));
+    // One member more of the object.
+    metadata.replace(0, 1, "{\"nccl\": " + ncclSettings + ", ");
+  }
   host::ProgramParts parts;
   parts.metadata = metadata;
   parts.actions =
@@ -119,8 +125,10 @@ LogicalResult Compilation::object() {
 
 LogicalResult Compilation::link() {
   llvm::FileRemover remove(objectFile);
-  return linkExecutable(FileLineColLoc::get(&context, options.model.path, 0, 0), objectFile, options.output,
-                        options.runtimeDir);
+  Location location = FileLineColLoc::get(&context, options.model.path, 0, 0);
+  if (failed(linkExecutable(location, objectFile, options.output, options.runtimeDir)))
+    return failure();
+  return options.target == "cuda" ? writeNcclFiles(location) : success();
 }
 
 } // namespace drover

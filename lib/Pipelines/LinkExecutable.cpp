@@ -88,4 +88,35 @@ LogicalResult linkExecutable(Location location, StringRef object, StringRef outp
   return diagnostic;
 }
 
+/// As a whole or not at all: a run may be reading what is there.
+static std::error_code copyFile(const Twine &from, StringRef to) {
+  SmallString<128> temporary;
+  if (std::error_code code = llvm::sys::fs::createUniqueFile(to + ".%%%%%%", temporary))
+    return code;
+  std::error_code code = llvm::sys::fs::copy_file(from, temporary);
+  if (!code)
+    code = llvm::sys::fs::rename(temporary, to);
+  if (code)
+    (void)llvm::sys::fs::remove(temporary);
+  return code;
+}
+
+LogicalResult copyNcclPlugins(Location location, StringRef output, StringRef runtimeDir) {
+  SmallVector<std::string> tried;
+  std::optional<std::string> runtime = findRuntime(runtimeDir, tried);
+  if (!runtime)
+    return emitError(location) << "the runtime library is not found: set DROVER_RUNTIME_DIR to its folder";
+  for (StringRef name : {"libnccl-env-drover.so", "libnccl-tuner-drover.so"}) {
+    SmallString<128> from(llvm::sys::path::parent_path(*runtime)), to(llvm::sys::path::parent_path(output));
+    llvm::sys::path::append(from, name);
+    llvm::sys::path::append(to, name);
+    bool same = false;
+    if (!llvm::sys::fs::equivalent(from, to, same) && same)
+      continue;
+    if (std::error_code code = copyFile(from, to))
+      return emitError(location) << "cannot copy '" << from << "' to '" << to << "': " << code.message();
+  }
+  return success();
+}
+
 } // namespace drover

@@ -41,49 +41,47 @@ int64_t drover::schedule::membersOf(const StepProgram &step, uint32_t communicat
 
 namespace {
 
-/// Adds up collectives by axis, kind and dtype.
-class TrafficSum {
+/// Collects collectives by communicator, kind, dtype and size.
+class UseSum {
 public:
-  explicit TrafficSum(const StepProgram &step) : step(step) {}
+  explicit UseSum(const StepProgram &step) : step(step) {}
 
-  /// `bytes` of the whole: the larger one of operand and result. A shift's are of the part that it moves.
   void add(uint32_t communicator, const char *kind, DType dtype, int64_t bytes, int64_t times = 1) {
-    int64_t n = membersOf(step, communicator);
-    if (n < 2 || times == 0)
-      return;
-    Traffic &traffic = sums[{axisOf(communicator), kind, dtype}];
-    traffic.axis = axisOf(communicator);
-    traffic.kind = kind;
-    traffic.dtype = dtype;
-    traffic.count += times;
-    int64_t sent = bytes; // of a broadcast by its root, of a shift by each
-    if (traffic.kind == "all_reduce")
-      sent = 2 * bytes * (n - 1) / n;
-    else if (traffic.kind != "broadcast" && traffic.kind != "shift")
-      sent = bytes / n * (n - 1);
-    traffic.bytesPerRank += times * sent;
+    if (membersOf(step, communicator) >= 2 && times > 0)
+      counts[{communicator, kind, dtype, bytes}] += times;
   }
 
-  std::vector<Traffic> take() {
-    std::vector<Traffic> result;
-    for (auto &[key, traffic] : sums)
-      result.push_back(std::move(traffic));
+  std::vector<CollectiveUse> take() const {
+    std::vector<CollectiveUse> result;
+    for (const auto &[key, count] : counts) {
+      const auto &[communicator, kind, dtype, bytes] = key;
+      result.push_back({communicator, kind, dtype, bytes, count});
+    }
     return result;
   }
 
 private:
-  std::string axisOf(uint32_t communicator) const {
-    static constexpr const char *names[] = {"world", "tp", "kv", "replica", "cp", "cp*dp", "dp"};
-    if (communicator == DROVER_COMM_FSDP && step.grid.cp == 1)
-      return "dp";
-    if (communicator == DROVER_COMM_FSDP && step.grid.dp == 1)
-      return "cp";
-    return communicator < std::size(names) ? names[communicator] : "pp";
-  }
-
   const StepProgram &step;
-  std::map<std::tuple<std::string, std::string, DType>, Traffic> sums;
+  std::map<std::tuple<uint32_t, std::string, DType, int64_t>, int64_t> counts;
 };
+
+std::string axisOf(const StepProgram &step, uint32_t communicator) {
+  static constexpr const char *names[] = {"world", "tp", "kv", "replica", "cp", "cp*dp", "dp"};
+  if (communicator == DROVER_COMM_FSDP && step.grid.cp == 1)
+    return "dp";
+  if (communicator == DROVER_COMM_FSDP && step.grid.dp == 1)
+    return "cp";
+  return communicator < std::size(names) ? names[communicator] : "pp";
+}
+
+/// What a rank sends for one.
+int64_t sentBytes(const CollectiveUse &use, int64_t n) {
+  if (use.kind == "all_reduce")
+    return 2 * use.bytes * (n - 1) / n;
+  if (use.kind == "broadcast" || use.kind == "shift") // of a broadcast by its root, of a shift by each
+    return use.bytes;
+  return use.bytes / n * (n - 1);
+}
 
 /// Runs of each phase of each chunk in a stage's list.
 std::map<std::pair<uint32_t, uint32_t>, int64_t> countRuns(const StepProgram &step, const Stage &stage) {
@@ -94,7 +92,7 @@ std::map<std::pair<uint32_t, uint32_t>, int64_t> countRuns(const StepProgram &st
   return runs;
 }
 
-void addGather(const StepProgram &step, const drover_action &action, TrafficSum &sum) {
+void addGather(const StepProgram &step, const drover_action &action, UseSum &sum) {
   const Bucket &bucket = step.buckets[action.chunk];
   int64_t bytes = bucket.elements * bytesOf(step.computeType);
   if (action.peer)
@@ -103,7 +101,7 @@ void addGather(const StepProgram &step, const drover_action &action, TrafficSum 
     sum.add(DROVER_COMM_FSDP, "all_gather", step.computeType, bytes);
 }
 
-void addReduce(const StepProgram &step, const drover_action &action, TrafficSum &sum) {
+void addReduce(const StepProgram &step, const drover_action &action, UseSum &sum) {
   const Bucket &bucket = step.buckets[action.chunk];
   for (const Section &section : bucket.sections)
     if (section.sum != GridAxis::None)
@@ -141,8 +139,8 @@ double busiestFlops(const StepProgram &step, const Batch &batch) {
 
 } // namespace
 
-std::vector<Traffic> drover::schedule::trafficOf(const StepProgram &step, const Batch &batch, size_t stage) {
-  TrafficSum sum(step);
+std::vector<CollectiveUse> drover::schedule::collectivesOf(const StepProgram &step, const Batch &batch, size_t stage) {
+  UseSum sum(step);
   const Stage &program = batch.stages[stage];
   for (const auto &[key, times] : countRuns(step, program))
     for (const StepCall &call : step.chunks[key.first].phases[key.second])
@@ -162,6 +160,28 @@ std::vector<Traffic> drover::schedule::trafficOf(const StepProgram &step, const 
   return sum.take();
 }
 
+std::vector<Traffic> drover::schedule::trafficOf(const StepProgram &step, const Batch &batch, size_t stage) {
+  std::map<std::tuple<std::string, std::string, DType>, Traffic> sums;
+  for (const CollectiveUse &use : collectivesOf(step, batch, stage)) {
+    std::string axis = axisOf(step, use.communicator);
+    Traffic &traffic = sums[{axis, use.kind, use.dtype}];
+    traffic.axis = axis;
+    traffic.kind = use.kind;
+    traffic.dtype = use.dtype;
+    traffic.count += use.count;
+    traffic.bytesPerRank += use.count * sentBytes(use, membersOf(step, use.communicator));
+  }
+  std::vector<Traffic> result;
+  for (auto &[key, traffic] : sums)
+    result.push_back(std::move(traffic));
+  return result;
+}
+
+int64_t drover::schedule::messageBytes(const StepProgram &step, const drover_action &send) {
+  const StepChunk &chunk = step.chunks[send.chunk];
+  return send.phase == 0 ? chunk.yBytes : chunk.dxBytes;
+}
+
 Messages drover::schedule::messagesOf(const StepProgram &step, const Batch &batch) {
   Messages messages;
   for (const Stage &stage : batch.stages)
@@ -170,7 +190,7 @@ Messages drover::schedule::messagesOf(const StepProgram &step, const Batch &batc
       if (action.kind != DROVER_SEND)
         continue;
       ++messages.count;
-      messages.bytes += action.phase == 0 ? step.chunks[action.chunk].yBytes : step.chunks[action.chunk].dxBytes;
+      messages.bytes += messageBytes(step, action);
     }
   return messages;
 }

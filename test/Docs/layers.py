@@ -18,12 +18,13 @@ AREAS = {
     "Cluster": NO_LLVM + ["drover/Cost", "drover/Planner"],
     "Cluster/Yaml": NO_MLIR + ["drover/Cost", "drover/Planner"],
     "Conversion": ABOVE_CONVERSION + [TFM_TRANSFORMS],
-    "Cost": NO_LLVM + ["drover/Planner"],
+    "Cost": NO_LLVM + ["drover/Nccl", "drover/Planner"],
     "Dialect/Rt": ABOVE_CONVERSION + ["drover/Conversion", "drover/Dialect/Tfm"],
     "Dialect/Tfm/IR": ABOVE_CONVERSION + ["drover/Conversion", TFM_TRANSFORMS],
     "Dialect/Tfm/Transforms": ABOVE_CONVERSION + ["drover/Conversion"],
     "Import": ["drover/Pipelines", "drover/Registration.h", "drover/Target", "drover/Conversion", TFM_TRANSFORMS],
     "Interpreter": ABOVE_CONVERSION + ["drover/Conversion", TFM_TRANSFORMS],
+    "Nccl": NO_LLVM + ["drover/Planner"],
     "Pipelines": ["drover/Registration.h"],
     "Planner": NO_LLVM,
     "Registration": ["drover/Pipelines"],
@@ -34,7 +35,7 @@ AREAS = {
 # Of the other folders.
 FOLDERS = {
     "tools": ["drover/Dialect/Rt", TFM_TRANSFORMS, "drover/Conversion", "drover/Target", "drover/rt"],
-    "runtime": NO_LLVM + ["drover/Schedule", "drover/Cluster", "drover/Cost", "drover/Planner", "drover/Support"],
+    "runtime": NO_LLVM + ["drover/Schedule", "drover/Cluster", "drover/Cost", "drover/Nccl", "drover/Planner", "drover/Support"],
     "emulation": ["drover/Dialect", "drover/Import", "drover/Pipelines", "drover/Conversion", "drover/Schedule"],
     "emulation/emulator/lib": ["mlir/", "llvm/", "drover/"],
 }

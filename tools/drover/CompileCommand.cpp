@@ -36,8 +36,7 @@ static int run(const CommandLine &line) {
   options->output = line.text(OPT_o);
   if (std::string message = checkCompileOptions(*options); !message.empty())
     return failCommand(message);
-  std::optional<cluster::Cluster> cluster;
-  if (!placeOnCluster(line, *options, cluster))
+  if (!placeOnCluster(line, *options, options->cluster))
     return 1;
 
   CommandContext context;

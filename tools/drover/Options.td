@@ -91,7 +91,7 @@ defm attention : Value<"attention", "generated|cudnn|auto", "who makes the atten
 defm order : Value<"order", "AXIS,..", "axes of rank numbers, innermost first (tp,cp,pp,dp; plan: by their traffic)", ofPlan>;
 
 // What is planned for.
-defm cluster : Value<"cluster", "FILE.yaml", "the cluster's description (plan: required; else the axes are placed on it)", ofPlaced>;
+defm cluster : Value<"cluster", "FILE.yaml", "the cluster's description (plan: required; else the axes are placed on it, and NCCL is set up for it)", ofPlaced>;
 defm gpus : Value<"gpus", "N", "GPUs to plan for (required without --plan)", ofProblem>;
 defm tokens_per_step : Value<"tokens-per-step", "T", "in place of --global-batch: about so many tokens, such as 16M", ofProblem>;
 defm document_lengths : Value<"document-lengths", "MEAN[,DEVIATION]|FILE", "with --mask=documents: mean and standard "

@@ -3,6 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "nccl_group.h"
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -26,6 +28,31 @@ int refuse(int code, const std::string &why) {
   lastError = why;
   report("nccl: " + why);
   return code;
+}
+
+/// A line of the file that DROVER_EMU_NCCL_LOG names for each communicator of a rank: what its configuration says.
+void logConfiguration(const Config &config, int count, int rank) {
+  const char *path = std::getenv("DROVER_EMU_NCCL_LOG");
+  FILE *file = path && *path ? std::fopen(path, "a") : nullptr;
+  if (!file)
+    return;
+  std::string line = "{\"name\": \"" + std::string(config.commName ? config.commName : "") +
+                     "\", \"size\": " + std::to_string(count) + ", \"rank\": " + std::to_string(rank);
+  auto add = [&](const char *name, int value) {
+    if (value != undefined)
+      line += std::string(", \"") + name + "\": " + std::to_string(value);
+  };
+  add("min_ctas", config.minCtas);
+  add("max_ctas", config.maxCtas);
+  add("cga_cluster_size", config.cgaClusterSize);
+  add("cta_policy", config.ctaPolicy);
+  add("channels_per_net_peer", config.channelsPerNetPeer);
+  add("traffic_class", config.trafficClass);
+  for (const char *name : {"NCCL_BUFFSIZE", "NCCL_IB_QPS_PER_CONNECTION", "NCCL_ENV_PLUGIN", "NCCL_TUNER_PLUGIN"})
+    if (const char *value = std::getenv(name))
+      line += std::string(", \"") + name + "\": \"" + value + "\"";
+  std::fputs((line + "}\n").c_str(), file); // at once: lines of several ranks do not mix
+  std::fclose(file);
 }
 
 /// Where the communicator does not block, an operation may be enqueued later: after ncclCommGetAsyncError has said that
@@ -136,6 +163,7 @@ const char *ncclGetLastError(Handle handle) {
 int ncclCommInitRankConfig(Handle *handle, int count, UniqueId id, int rank, Config *config) {
   if (currentDevice() < 0 || rank < 0 || rank >= count || !config || config->magic != 0xcafebeef)
     return refuse(InvalidArgument, "ncclCommInitRankConfig: no device, no such rank, or no configuration");
+  logConfiguration(*config, count, rank);
   auto comm = std::make_unique<Comm>();
   comm->rank = rank;
   comm->device = currentDevice();

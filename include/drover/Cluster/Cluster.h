@@ -106,6 +106,14 @@ struct Storage {
   double hostCopy = 25e9;                   // bytes/s of one GPU to its host's memory: PCIe 4 x16
 };
 
+/// Traffic classes of the fabric (the byte of an IP header that carries the DSCP) by which its switches tell flows
+/// apart.
+struct TrafficClasses {
+  int64_t urgent = 0;  // messages and collectives that compute waits for
+  int64_t bulk = 0;    // collectives that run beside compute
+  int64_t control = 0; // messages of a few bytes that say that a buffer is free
+};
+
 struct FailureCause {
   std::string name;
   double perGpuHour = 0;
@@ -128,6 +136,7 @@ struct Cluster {
   std::string name;
   Device device;
   std::vector<Level> levels; // innermost first, at least one
+  std::optional<TrafficClasses> trafficClasses;
   std::optional<Storage> storage;
   std::optional<Failures> failures;
   /// Names that lists of published runs give this cluster.

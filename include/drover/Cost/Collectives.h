@@ -23,6 +23,10 @@ enum class Algorithm : uint8_t {
 };
 const char *nameOf(Algorithm algorithm);
 
+/// NCCL's protocols: flags beside every 8 bytes or every 120, or a synchronization a chunk.
+enum class Protocol : uint8_t { LL, LL128, Simple };
+const char *nameOf(Protocol protocol);
+
 /// Whether an algorithm does this kind over this span: trees only reduce to all, NVLS needs switches that reduce.
 bool supports(const cluster::Cluster &cluster, CollectiveKind kind, const cluster::Span &span, Algorithm algorithm);
 
@@ -31,6 +35,19 @@ bool supports(const cluster::Cluster &cluster, CollectiveKind kind, const cluste
 /// be supported.
 double collectiveSeconds(const cluster::Cluster &cluster, CollectiveKind kind, double bytes, const cluster::Span &span,
                          Algorithm algorithm = Algorithm::Auto);
+
+/// The fastest of the algorithms and protocols of formulas, whatever was measured: ring, tree or NVLS where `allowed`
+/// is Auto. `bytes` must be above 0, the group of two ranks or more.
+struct Choice {
+  Algorithm algorithm;
+  Protocol protocol;
+  double seconds;
+};
+Choice chooseCollective(const cluster::Cluster &cluster, CollectiveKind kind, double bytes, const cluster::Span &span,
+                        Algorithm allowed = Algorithm::Auto);
+
+/// Seconds of one hop of a ring across a level, in this protocol.
+double hopSeconds(const cluster::Cluster &cluster, size_t level, Protocol protocol);
 
 /// Seconds of a message between two GPUs whose innermost common unit is of `level`, while `senders` GPUs of each unit
 /// of level-1 send upward at once.

@@ -5,6 +5,7 @@
 #ifndef DROVER_PIPELINES_COMPILE_H
 #define DROVER_PIPELINES_COMPILE_H
 
+#include "drover/Cluster/Cluster.h"
 #include "drover/Conversion/TfmToSchedule/TfmToSchedule.h"
 #include "drover/Cost/Model.h"
 #include "drover/Pipelines/ImportModel.h"
@@ -19,6 +20,7 @@ enum class Emit { Mlir, Llvm, Ptx, Cubin, Object, Executable };
 struct CompileOptions {
   ModelImportOptions model;
   schedule::Plan plan;
+  std::optional<cluster::Cluster> cluster; // that the ranks are placed on
   bool train = true;
   std::string target = "host";
   Emit emit = Emit::Executable;

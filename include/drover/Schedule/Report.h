@@ -26,13 +26,26 @@ struct Messages {
   int64_t count = 0, bytes = 0;
 };
 
+/// Collectives of one communicator, of one kind and size, in one step of a rank of one stage.
+struct CollectiveUse {
+  uint32_t communicator = 0;
+  std::string kind; // as Traffic's
+  DType dtype = DType::F32;
+  int64_t bytes = 0; // of the whole: the larger one of operand and result; of a shift the part that it moves
+  int64_t count = 0;
+};
+
 /// Members of a communicator with a fixed id, or of a listed one.
 int64_t membersOf(const StepProgram &step, uint32_t communicator);
 
-/// Collectives of a step of the ranks of `stage`, by axis, kind and dtype: those of bodies and those of the list. The
-/// scalars of COUNT and CLIP are among them.
+/// Collectives of a step of the ranks of `stage`, over two or more: those of bodies and those of the list. The scalars
+/// of COUNT and CLIP are among them.
+std::vector<CollectiveUse> collectivesOf(const StepProgram &step, const Batch &batch, size_t stage);
+/// The same by axis, kind and dtype.
 std::vector<Traffic> trafficOf(const StepProgram &step, const Batch &batch, size_t stage);
 Messages messagesOf(const StepProgram &step, const Batch &batch);
+/// Bytes of what a SEND moves.
+int64_t messageBytes(const StepProgram &step, const drover_action &send);
 
 /// Floating-point operations of a step of a rank of `stage`, recomputation included.
 double flopsOf(const StepProgram &step, const Batch &batch, size_t stage);

@@ -115,6 +115,15 @@ Storage readStorage(FileErrors &errors, const YamlNode &node) {
   return storage;
 }
 
+TrafficClasses readTrafficClasses(FileErrors &errors, const YamlNode &node) {
+  TrafficClasses classes;
+  MapReader reader(errors, node, "the traffic classes", {"urgent", "bulk", "control"});
+  reader.readCount("urgent", classes.urgent, 0, 255);
+  reader.readCount("bulk", classes.bulk, 0, 255);
+  reader.readCount("control", classes.control, 0, 255);
+  return classes;
+}
+
 Failures readFailures(FileErrors &errors, const YamlNode &node) {
   Failures failures;
   MapReader reader(errors, node, "the failures", {"observed", "detection", "restart", "causes"});
@@ -179,7 +188,7 @@ schedule::Result<Cluster> cluster::readClusterText(const std::string &text, cons
   FileErrors errors(path);
   Cluster cluster;
   MapReader file(errors, *tree, "a cluster file",
-                 {"name", "published_as", "gpus", "device", "levels", "storage", "failures"});
+                 {"name", "published_as", "gpus", "device", "levels", "traffic_classes", "storage", "failures"});
   if (errors.any())
     return errors.error();
   file.readText("name", cluster.name);
@@ -190,6 +199,8 @@ schedule::Result<Cluster> cluster::readClusterText(const std::string &text, cons
   }
   readDeviceOrFile(errors, file, cluster);
   readLevels(errors, file, cluster);
+  if (const YamlNode *node = file.find("traffic_classes"))
+    cluster.trafficClasses = readTrafficClasses(errors, *node);
   if (const YamlNode *node = file.find("storage"))
     cluster.storage = readStorage(errors, *node);
   if (const YamlNode *node = file.find("failures"))

@@ -7,6 +7,7 @@
 #include "drover/rt/error.h"
 #include "drover/rt/text.h"
 #include <climits>
+#include <cstdio>
 #include <exception>
 #include <new>
 #include <thread>
@@ -175,12 +176,26 @@ static void runMpi(const WorldChoice &choice, const Deadlines &deadlines, const 
     std::rethrow_exception(error);
 }
 
+/// Before the process has threads of its own, and behind the driver: where that is missing, NCCL is not what lacks.
+/// Rank 0 says what was set up.
+static std::shared_ptr<const NcclProcess> prepareProcess(const WorldChoice &choice) {
+  std::shared_ptr<const NcclProcess> process =
+      prepareNccl({choice.ncclSettings, choice.launcher ? 1 : choice.ranks, "", ""});
+  if (!choice.launcher || choice.launcher->rank == 0)
+    for (const std::string &note : describe(*process))
+      std::fprintf(stderr, "nccl: %s\n", note.c_str());
+  return process;
+}
+
 /// Each rank is a thread with a device of this machine.
-static void runNcclThreads(int ranks, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
+static void runNcclThreads(const WorldChoice &choice, const Deadlines &deadlines,
+                           const std::function<void(World &)> &rank) {
+  int ranks = choice.ranks;
   int visible = countCudaDevices({});
   if (visible < ranks)
     fail("--backend=nccl: ", ranks, " ranks as threads need as many devices, the driver shows this process ", visible,
          "; start a process for each rank with torchrun, srun or mpirun");
+  std::shared_ptr<const NcclProcess> process = prepareProcess(choice);
   std::vector<std::unique_ptr<Device>> devices;
   for (int i = 0; i < ranks; ++i)
     devices.push_back(openCudaDevice({i, ""}));
@@ -191,6 +206,7 @@ static void runNcclThreads(int ranks, const Deadlines &deadlines, const std::fun
     options.size = ranks;
     options.rendezvous = {"localhost", table->port()};
     options.startSeconds = deadlines.start;
+    options.process = process;
     use(*connectNccl(options, *devices[size_t(number)]));
   };
   runThreads(ranks, withWorld, rank);
@@ -198,17 +214,20 @@ static void runNcclThreads(int ranks, const Deadlines &deadlines, const std::fun
 
 static void runNccl(const WorldChoice &choice, const Deadlines &deadlines, const std::function<void(World &)> &rank) {
   if (!choice.launcher)
-    return runNcclThreads(choice.ranks, deadlines, rank);
+    return runNcclThreads(choice, deadlines, rank);
   Environment environment = processEnvironment();
+  int visible = countCudaDevices({});
+  std::shared_ptr<const NcclProcess> process = prepareProcess(choice);
   NcclOptions options;
   options.rank = choice.launcher->rank;
   options.size = choice.ranks;
   options.rendezvous = findRendezvous(environment, *choice.launcher);
   options.startSeconds = deadlines.start;
+  options.process = process;
   std::unique_ptr<RendezvousHost> table;
   if (options.rank == 0)
     table = hostRendezvous(options.rendezvous.port, options.size);
-  std::unique_ptr<Device> device = openCudaDevice({findDevice(environment, countCudaDevices({})), ""});
+  std::unique_ptr<Device> device = openCudaDevice({findDevice(environment, visible), ""});
   std::unique_ptr<World> world = connectNccl(options, *device);
   if (std::exception_ptr error = runRank(*world, rank))
     std::rethrow_exception(error);

@@ -81,6 +81,10 @@ void NcclCommunicator::connect() {
   nccl::Config config;
   config.blocking = 0;
   config.commName = name().c_str();
+  if (const NcclDimension *dimension = owner.process ? owner.process->settings.find(id()) : nullptr)
+    configure(config, *dimension, owner.library.versionNumber());
+  if (owner.process && owner.process->creating)
+    owner.process->creating(id());
   settle(owner.library.commInit(&handle, size(), identity, rank(), &config), "ncclCommInitRankConfig");
 }
 

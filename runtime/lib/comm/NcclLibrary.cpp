@@ -4,7 +4,6 @@
 //===----------------------------------------------------------------------===//
 #include "comm/NcclLibrary.h"
 #include "drover/rt/error.h"
-#include <cstdlib>
 
 namespace drover::rt {
 
@@ -21,19 +20,16 @@ NcclLibrary::NcclLibrary(const std::string &asked) : SharedLibrary(libraryNames,
 #define DROVER_RESOLVE(result, member, symbol, parameters) resolve(member, #symbol);
   DROVER_NCCL_FUNCTIONS(DROVER_RESOLVE)
 #undef DROVER_RESOLVE
-  int number = 0;
-  if (getVersion(&number) != nccl::Success || number < oldestVersion)
-    fail("nccl: ", path(), " is ", versionText(number), ", expected ", versionText(oldestVersion), " or later");
-  // One thread of a rank issues the operations of all its communicators, on every rank in one order; with this NCCL
-  // keeps that order on the device. What the user says counts.
-  ::setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+  if (versionNumber() < oldestVersion)
+    fail("nccl: ", path(), " is ", version(), ", expected ", versionText(oldestVersion), " or later");
 }
 
-std::string NcclLibrary::version() const {
+int NcclLibrary::versionNumber() const {
   int number = 0;
-  getVersion(&number);
-  return versionText(number);
+  return getVersion(&number) == nccl::Success ? number : 0;
 }
+
+std::string NcclLibrary::version() const { return versionText(versionNumber()); }
 
 std::string NcclLibrary::describe(int code, nccl::Handle communicator) const {
   const char *more = getLastError(communicator);

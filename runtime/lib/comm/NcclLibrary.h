@@ -19,6 +19,8 @@ public:
   DROVER_NCCL_FUNCTIONS(DROVER_MEMBER)
 #undef DROVER_MEMBER
 
+  /// 22809
+  int versionNumber() const;
   /// "2.28.9"
   std::string version() const;
   /// "unhandled system error (NCCL says: ..)"; `communicator` may be null.

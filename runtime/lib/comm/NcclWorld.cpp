@@ -6,6 +6,7 @@
 #include "drover/rt/error.h"
 #include "drover/rt/fatal.h"
 #include <algorithm>
+#include <cstdlib>
 #include <sstream>
 #include <unistd.h>
 
@@ -23,15 +24,21 @@ static TimePoint after(double seconds) {
          std::chrono::duration_cast<TimePoint::duration>(std::chrono::duration<double>(seconds));
 }
 
+/// As the user says where machines do not know it themselves (containers), else the system's.
+static std::string hostName() {
+  const char *asked = std::getenv("DROVER_RT_HOST");
+  char name[256] = {};
+  ::gethostname(name, sizeof(name) - 1);
+  return asked && *asked ? asked : name;
+}
+
 NcclWorld::NcclWorld(const NcclOptions &options, Device &device)
-    : World(options.rank, options.size), library(options.library), ownDevice(device) {
+    : World(options.rank, options.size), library(options.library), process(options.process), ownDevice(device) {
   setDeadline(options.startSeconds, "start");
   rendezvous = std::make_unique<RendezvousClient>(
       options.rendezvous.host, options.rendezvous.port, options.rank, startDeadline(),
       [this](const std::string &key, const std::string &value) { onNote(key, value); });
-  char name[256] = {};
-  ::gethostname(name, sizeof(name) - 1);
-  rendezvous->set(concat("host/", rank()), name);
+  rendezvous->set(concat("host/", rank()), hostName());
   watchdog = std::thread([this] { watch(); });
 }
 
@@ -64,6 +71,13 @@ std::string NcclWorld::agree(const std::string &key, const std::string &own) {
   return await("agreed/" + key);
 }
 
+/// Members of a group that are set up differently, or tuned differently, wait for each other for ever.
+void NcclWorld::compareSettings() {
+  if (process && agree("nccl settings", process->digest) != process->digest)
+    fail("nccl: rank ", rank(), " has other settings than the first rank that came: expected one ",
+         ncclSettingsVariable, " for all ranks");
+}
+
 /// Rank 0 makes one text of all names, so that each rank asks for one key.
 std::vector<std::string> NcclWorld::hosts() {
   if (rank() == 0) {
@@ -80,6 +94,8 @@ std::vector<std::string> NcclWorld::hosts() {
 }
 
 std::unique_ptr<Communicator> NcclWorld::makeCommunicator(int id, std::string name, std::vector<int> members) {
+  if (!std::exchange(compared, true))
+    compareSettings();
   auto communicator = std::make_unique<NcclCommunicator>(*this, id, std::move(name), std::move(members));
   communicator->connect();
   return communicator;

@@ -9,6 +9,7 @@
 #define DROVER_RT_LIB_COMM_NCCLWORLD_H
 
 #include "comm/NcclLibrary.h"
+#include "comm/NcclProcess.h"
 #include "comm/Operation.h"
 #include "comm/Rendezvous.h"
 #include "drover/rt/device.h"
@@ -128,6 +129,7 @@ public:
   TimePoint startDeadline() const;
 
   NcclLibrary library;
+  const std::shared_ptr<const NcclProcess> process; // may be null
   Device &ownDevice;
   Stream *before = nullptr;
   std::unique_ptr<RendezvousClient> rendezvous;
@@ -141,6 +143,7 @@ protected:
 private:
   /// Waits for a key until the deadline.
   std::string await(const std::string &key);
+  void compareSettings();
   void onNote(const std::string &key, const std::string &value);
   void end(int byRank, const std::string &reason);
   void watch();
@@ -153,6 +156,7 @@ private:
   std::string endReason;
   TimePoint endedAt;
   bool abortedHere = false, stopping = false;
+  bool compared = false; // the rank's thread only
   std::map<LaneKey, IssueLog> logs;
   std::deque<std::shared_ptr<NcclOperation>> inFlight;
   int surveys = 0;

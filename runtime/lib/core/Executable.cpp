@@ -7,6 +7,7 @@
 #include "drover/rt/error.h"
 #include "drover/rt/rank_survey.h"
 #include "drover/rt/text.h"
+#include "drover/rt/topology.h"
 #include <algorithm>
 #include <cstdio>
 #include <new>
@@ -98,7 +99,11 @@ void RankSetup::guarded(const std::function<void()> &work) {
 void runOnRanks(const Program &program, const RunOptions &options, const std::function<void(World &)> &rank) {
   WorldChoice choice = chooseWorld(findLauncher(processEnvironment()), program.grid.ranks(), options.ranks,
                                    options.backend, program.usesGpu());
-  runRanks(choice, options.deadlines, rank);
+  choice.ncclSettings = program.ncclSettings;
+  runRanks(choice, options.deadlines, [&](World &world) {
+    checkPlaces(program, options.topology, world);
+    rank(world);
+  });
 }
 
 static int runTask(const drover_program &embedded, const std::string &name, const std::vector<std::string> &arguments) {

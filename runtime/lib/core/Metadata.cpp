@@ -322,6 +322,8 @@ void Program::readMetadata(const char *text, uint64_t bytes) {
   if (json.has("communicators"))
     for (const JsonReader &communicator : json.at("communicators").elements())
       communicators.push_back(readCommunicator(communicator));
+  if (json.has("nccl"))
+    ncclSettings = json.at("nccl").raw().dump();
   if (json.has("model")) {
     modelFile = json.at("model").textOr("file", "");
     modelSha256 = json.at("model").textOr("sha256", "");

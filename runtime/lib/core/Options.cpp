@@ -140,6 +140,9 @@ static void addRankOptions(OptionParser &parser, RunOptions &options) {
               "of GPUs: which algorithms cuBLASLt takes, read where the file exists and\nwritten at the end; another "
               "run with it gives "
               "the same bits");
+  parser.text("topology", &options.topology, "FILE",
+              "servers with their racks and pods (docs/nccl.md): the run ends where\nranks are not where the plan "
+              "promised (--backend=nccl)");
   parser.number("deadline-start", &options.deadlines.start, 0, "SECONDS",
                 "longest wait for another rank before the first step (default 300),");
   parser.number("deadline-first-step", &options.deadlines.firstStep, 0, "SECONDS", "in the first step (default 600),");

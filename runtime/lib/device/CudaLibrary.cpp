@@ -17,7 +17,7 @@ CudaLibrary::CudaLibrary(const std::string &asked) : SharedLibrary(driverNames, 
 #undef DROVER_RESOLVE
   // A kernel whose code is loaded at its first launch waits for the device, and one that waits for a peer meanwhile
   // never ends. What the user says counts.
-  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+  setVariable("CUDA_MODULE_LOADING", "EAGER");
   if (int code = init(0))
     fail("cuda: cuInit of ", path(), ": ", describe(code),
          "; look at nvidia-smi, and whether the container has been given the GPUs");

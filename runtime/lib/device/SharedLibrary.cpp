@@ -17,6 +17,11 @@ static std::string placeOf(void *library, const std::string &asked) {
   return known ? map->l_name : asked;
 }
 
+void setVariable(const char *name, const char *value) {
+  if (!std::getenv(name))
+    ::setenv(name, value, 0);
+}
+
 SharedLibrary::SharedLibrary(const LibraryNames &names, const std::string &asked) : what(names.what) {
   std::vector<std::string> candidates = names.usual;
   const char *variable = std::getenv(names.variable);

@@ -21,6 +21,10 @@ struct LibraryNames {
   const char *advice;             // "install the NVIDIA driver"
 };
 
+/// Sets a variable that a library reads, where the user has not. Early, in the process's only thread: setenv may move
+/// what another thread's getenv has returned. Where the variable is set nothing is done.
+void setVariable(const char *name, const char *value);
+
 class SharedLibrary {
 public:
   /// Opens `asked`, else the one that the variable names, else a usual one. Throws Error that lists what was tried.

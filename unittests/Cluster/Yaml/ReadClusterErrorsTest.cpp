@@ -36,7 +36,7 @@ TEST(ReadClusterErrors, keys) {
        "contention, clock_boost"},
       {"gpus: 32\n", "gpus: 32\nspeed: 3\n",
        "5:1: error: unknown key 'speed' of a cluster file: expected one of name, published_as, gpus, device, levels, "
-       "storage, failures"},
+       "traffic_classes, storage, failures"},
       {"    flows: 4\n", "    flow: 4\n",
        "33:5: error: unknown key 'flow' of a level: expected one of name, members, bandwidth, achieved, latency, "
        "oversubscription, flows, in_network, backend, collectives"},
@@ -46,6 +46,17 @@ TEST(ReadClusterErrors, keys) {
       {"gpus: 32\n", "", "1:1: error: a cluster file has no 'gpus'"},
       {"    latency: 3 us\n", "", "27:5: error: a level has no 'latency'"},
       {"  sms: 64\n", "  sms: 64\n  sms: 65\n", "11:3: error: the key 'sms' is given twice"},
+  });
+}
+
+TEST(ReadClusterErrors, trafficClasses) {
+  expectFaults({
+      {"gpus: 32\n", "gpus: 32\ntraffic_classes: {urgent: 106, bulk: 98}\n",
+       "5:18: error: the traffic classes have no 'control'"},
+      {"gpus: 32\n", "gpus: 32\ntraffic_classes: {urgent: 106, bulk: 98, control: 194, idle: 0}\n",
+       "5:57: error: unknown key 'idle' of the traffic classes: expected one of urgent, bulk, control"},
+      {"gpus: 32\n", "gpus: 32\ntraffic_classes: {urgent: 256, bulk: 98, control: 194}\n",
+       "5:27: error: 'urgent' is 256: expected 0 to 255"},
   });
 }
 

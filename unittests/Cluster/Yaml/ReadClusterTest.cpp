@@ -47,6 +47,19 @@ TEST(ReadCluster, everyKeyIsRead) {
   EXPECT_EQ(cluster->storage->hostCopy, 25e9);
 }
 
+TEST(ReadCluster, trafficClassesAreOptional) {
+  schedule::Result<Cluster> without = readClusterText(clusterText(), "small.yaml");
+  ASSERT_TRUE(without && !without->trafficClasses);
+  schedule::Result<Cluster> cluster =
+      readClusterText("traffic_classes: {urgent: 106, bulk: 98, control: 194}\n" + clusterText(), "small.yaml");
+  ASSERT_TRUE(cluster) << cluster.error();
+  schedule::Result<Cluster> again = readClusterText(printCluster(*cluster), "again.yaml");
+  ASSERT_TRUE(again && again->trafficClasses) << again.error();
+  EXPECT_EQ(again->trafficClasses->urgent, 106);
+  EXPECT_EQ(again->trafficClasses->bulk, 98);
+  EXPECT_EQ(again->trafficClasses->control, 194);
+}
+
 TEST(ReadCluster, whatIsPrintedReadsBackAsTheSame) {
   schedule::Result<Cluster> cluster = readClusterText(clusterText(), "small.yaml");
   ASSERT_TRUE(cluster) << cluster.error();

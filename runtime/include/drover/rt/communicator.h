@@ -254,12 +254,26 @@ struct RendezvousAddress {
   int port = 0;
 };
 
+/// What a process is to set up for NCCL, once and before it has threads (docs/nccl.md).
+struct NcclRequest {
+  std::string settings; // as compiled in; empty: none
+  int ranks = 1;        // of this process
+  std::string library;  // as NcclOptions
+  std::string plugins;  // their folder; empty: DROVER_RT_NCCL_PLUGINS, else the executable's
+};
+struct NcclProcess;
+/// Throws Error where there is no NCCL, or settings are malformed.
+std::shared_ptr<const NcclProcess> prepareNccl(const NcclRequest &request);
+/// What was set up, and what the user's variables keep from being so.
+std::vector<std::string> describe(const NcclProcess &process);
+
 struct NcclOptions {
   int rank = 0, size = 1;
   RendezvousAddress rendezvous;
   double startSeconds = 300; // until all are there
   /// Tried instead of the usual name; else DROVER_RT_NCCL names one.
   std::string library;
+  std::shared_ptr<const NcclProcess> process; // null: all is NCCL's default
 };
 /// This rank in a world of GPUs; `device` is the rank's own, is used by the thread that calls this and by no other, and
 /// must outlive the world. Throws Error where there is no NCCL, or rank 0 does not answer.

@@ -35,6 +35,7 @@ struct WorldChoice {
   Backend backend = Backend::Inproc;
   int ranks = 1;
   std::optional<Launcher> launcher;
+  std::string ncclSettings = {}; // of the program; empty: none
 };
 
 /// `compiled` ranks: processes where a launcher started more than one, else threads. `backend` (empty, inproc, mpi or

@@ -17,9 +17,10 @@ namespace drover::rt {
 
 /// Where the ranks are, and what is told of them.
 struct RunOptions {
-  int64_t ranks = 0;   // 0: as compiled
-  int64_t threads = 0; // a rank; 0: the cores that this process may use, over its ranks
-  std::string backend; // inproc, mpi; empty: by the launcher
+  int64_t ranks = 0;    // 0: as compiled
+  int64_t threads = 0;  // a rank; 0: the cores that this process may use, over its ranks
+  std::string backend;  // inproc, mpi; empty: by the launcher
+  std::string topology; // a file of servers, racks, pods; empty: none
   Deadlines deadlines;
   std::string matmulAlgorithms;      // of a GPU: read where the file exists, written at the end; empty: neither
   std::string trace, flightRecorder; // the latter empty: flight_recorder.RANK.json
