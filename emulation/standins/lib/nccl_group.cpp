@@ -152,6 +152,8 @@ static bool canEnd(const std::shared_ptr<Flight> &flight, int device, const Stre
       exchange->sides[side].begun = true;
       exchange->sides[side].clock = stream.clock;
       exchange->sides[side].clock.join(work.clock);
+      if (exchange->sides[side].call.kind == Kind::Message) // what arrives has been read
+        exchange->sides[side].clock.set(work.actor, work.tick);
       ++exchange->begun;
     }
     launches.erase(std::find(launches.begin(), launches.end(), flight));

@@ -177,6 +177,40 @@ TEST_F(Nccl, TheWatchdogEndsWhatTheHostDoesNotWaitFor) {
   EXPECT_EQ(errors[1], "rank 0 has ended: " + reason);
 }
 
+/// Rank 1 writes a buffer, and gets another value for it: ordered where rank 0 sends that after it has heard of the
+/// first one, though nothing on rank 1 orders the two.
+TEST_F(Nccl, WhatAMessageBringsIsAfterWhatTheSenderHadSeen) {
+  constexpr int64_t bytes = 256;
+  auto answer = [&](World &world, Device &device, bool heard) {
+    auto there = world.createCommunicator(5, "there", {0, 1}), back = world.createCommunicator(6, "back", {0, 1});
+    DeviceMemory value = device.allocate(bytes);
+    Stream &compute = device.stream(DROVER_STREAM_COMPUTE), &receives = device.stream(DROVER_STREAM_FORWARD_RECEIVE);
+    if (world.rank() == 1) {
+      device.fill(value.data(), 1, bytes, compute);
+      world.issueAfter(&compute);
+      if (heard)
+        there->send(value.data(), bytes, DROVER_I8, 0).waitOn(compute);
+      world.issueAfter(nullptr);
+      back->receive(value.data(), bytes, DROVER_I8, 0).waitOn(receives);
+    } else {
+      device.fill(value.data(), 2, bytes, receives);
+      world.issueAfter(&receives);
+      if (heard)
+        there->receive(value.data(), bytes, DROVER_I8, 1).waitOn(receives);
+      back->send(value.data(), bytes, DROVER_I8, 1).waitOn(receives);
+    }
+    finish(device, compute);
+    finish(device, receives);
+  };
+  for (uint64_t seed : {0, 2, 3})
+    for (bool heard : {true, false}) {
+      FaultLog faults;
+      drover_standin_set_seed(seed);
+      runDevices(2, [&](World &world, Device &device) { answer(world, device, heard); });
+      EXPECT_EQ(faults.first().find("race: ") == 0, !heard) << "seed " << seed << ": " << faults.first();
+    }
+}
+
 TEST_F(Nccl, HostNamesComeFromAllRanksAndOneSaysWhatIsAgreed) {
   std::vector<std::string> agreed(3);
   runDevices(3, [&](World &world, Device &) {
