@@ -98,9 +98,10 @@ uint64_t drover_emu_fault_count(void);
 const char *drover_emu_fault(uint64_t index);
 void drover_emu_clear_faults(void);
 
-/* Counters of all launches: bytes by global loads and stores, switches of fibers, warp-wide operations. */
+/* Counters of all launches: bytes by global loads and stores, switches of fibers, warp-wide operations, floating-point
+ * operations (a multiply-add is two, an approximate function one). */
 typedef struct drover_emu_counters {
-  uint64_t bytes_read, bytes_written, switches, warp_operations, barriers, blocks;
+  uint64_t bytes_read, bytes_written, switches, warp_operations, barriers, blocks, flops;
 } drover_emu_counters;
 void drover_emu_read_counters(drover_emu_counters *counters);
 

@@ -63,6 +63,8 @@ enum drover_emu_register : uint32_t {
 
 extern "C" {
 uint32_t drover_emu_special_register(uint32_t which);
+/// Counts floating-point operations of the thread.
+void drover_emu_flops(uint32_t count);
 /// The shared memory of the block.
 void *drover_emu_shared();
 /// Checks an access of `bytes` bytes and returns where to make it: `address`, or a scratch place after a fault.

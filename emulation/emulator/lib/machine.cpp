@@ -90,6 +90,7 @@ uint64_t Machine::run(const drover_emu_kernel &what, const drover_emu_launch &ho
   totals.warp_operations += counted.warp_operations;
   totals.barriers += counted.barriers;
   totals.blocks += counted.blocks;
+  totals.flops += counted.flops;
   return faults;
 }
 
@@ -367,6 +368,8 @@ uint64_t drover_emu_run(const drover_emu_kernel *kernel, const drover_emu_launch
     machine = std::make_unique<Machine>();
   return machine->run(*kernel, *launch, arguments);
 }
+
+void drover_emu_flops(uint32_t count) { running->addFlops(count); }
 
 void drover_emu_read_counters(drover_emu_counters *counters) {
   std::lock_guard<std::mutex> lock(countersMutex);

@@ -83,6 +83,7 @@ public:
   /// An access to shared memory by any thread of the current warp, as ldmatrix makes them.
   void *sharedAccess(char *at, uint32_t bytes, uint32_t flags, unsigned thread, uint32_t site);
 
+  void addFlops(uint32_t count) { counted.flops += count; }
   uint32_t registerValue(uint32_t which) const;
   char *sharedBase() const { return sharedMemory.get(); }
   unsigned currentThread() const { return current; }

@@ -60,6 +60,22 @@ constexpr FunctionName functions[] = {
     {"fmin", "__nv_fminf"},
 };
 
+/// Floating-point operations of one thread at an operation: those of a product of a warp are all lanes'.
+int64_t flopsOf(Operation *op) {
+  if (auto mma = dyn_cast<NVVM::MmaOp>(op)) {
+    NVVM::MMAShapeAttr shape = mma.getShape();
+    return 2 * shape.getM() * shape.getN() * shape.getK() / 32;
+  }
+  if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
+    return call.getIntrin().starts_with("llvm.nvvm.") && call->getNumResults() == 1 &&
+           isa<FloatType>(call->getResult(0).getType());
+  if (!isa<LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp, LLVM::FDivOp, LLVM::FMAOp, LLVM::FMulAddOp, LLVM::SqrtOp,
+           LLVM::MaxNumOp, LLVM::MinNumOp, LLVM::MaximumOp, LLVM::MinimumOp>(op))
+    return 0;
+  auto vector = dyn_cast<VectorType>(op->getResult(0).getType());
+  return (isa<LLVM::FMAOp, LLVM::FMulAddOp>(op) ? 2 : 1) * (vector ? vector.getNumElements() : 1);
+}
+
 /// Rewrites one function.
 class Hooks {
 public:
@@ -71,6 +87,7 @@ public:
   LogicalResult run() {
     SmallVector<Operation *> all;
     function.walk([&](Operation *op) { all.push_back(op); });
+    countFlops();
     // Origins first: hooks put calls between a pointer and its uses.
     for (Operation *op : all)
       for (Value operand : op->getOperands())
@@ -86,6 +103,18 @@ public:
   }
 
 private:
+  /// A block's are counted as it is entered.
+  void countFlops() {
+    for (Block &block : function.getBody()) {
+      int64_t flops = 0;
+      for (Operation &op : block)
+        flops += flopsOf(&op);
+      b.setInsertionPointToStart(&block);
+      if (flops > 0)
+        call("drover_emu_flops", none, {number(flops)});
+    }
+  }
+
   LogicalResult hook(Operation *op) {
     return TypeSwitch<Operation *, LogicalResult>(op)
         .Case([&](LLVM::LoadOp load) {

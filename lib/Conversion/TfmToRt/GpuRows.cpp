@@ -41,6 +41,7 @@ public:
 
 private:
   int64_t widthLimit() const;
+  int64_t numKept() const;
   void chooseLayout();
   int64_t alignedElements(const Access &access, std::optional<int64_t> gatherStride, int64_t width) const override;
 
@@ -100,12 +101,37 @@ static int64_t powerOfTwoIn(int64_t value, int64_t limit) {
 
 static int64_t ceilDiv(int64_t a, int64_t x) { return (a + x - 1) / x; }
 
+/// Values along the row that one phase leaves to a later one.
+int64_t GpuRowEmitter::numKept() const {
+  llvm::DenseSet<NodeId> known, kept;
+  for (unsigned phase = 0; phase < program.numPhases(); ++phase) {
+    llvm::SetVector<NodeId> reached;
+    SmallVector<NodeId> next;
+    for (const Sink &sink : program.sinks)
+      if (needs(sink, phase) && isColumnSink(sink))
+        next.push_back(sink.node);
+    for (NodeId id : reductionsOf(phase))
+      next.push_back(nodes[id].operands[0]);
+    while (!next.empty()) {
+      NodeId id = next.pop_back_val();
+      if (nodes[id].perRow)
+        continue;
+      if (known.contains(id))
+        kept.insert(id);
+      else if (reached.insert(id))
+        llvm::append_range(next, nodes[id].operands);
+    }
+    known.insert(reached.begin(), reached.end());
+  }
+  return kept.size();
+}
+
 void GpuRowEmitter::chooseLayout() {
   int64_t cols = program.domain.cols;
   layout.width = powerOfTwoIn(cols, widthLimit());
   int64_t vectors = cols / layout.width, sums = columnSums().size();
-  // Registers of a thread for a step: what is read, and sums over rows.
-  int64_t loads = llvm::count_if(nodes, [](const Node &node) { return node.kind == NodeKind::Load && !node.perRow; });
+  // What has registers of its own: what is kept from phase to phase, and sums over rows.
+  int64_t kept = numKept();
   auto fits = [&](int64_t threads, int64_t steps, int64_t values) {
     // A multiprocessor has 65536 registers, a thread at most 255; the rest of it is for what is computed.
     int64_t registers = std::min<int64_t>(65536 / threads, 255);
@@ -114,7 +140,7 @@ void GpuRowEmitter::chooseLayout() {
   if (sums == 0 && vectors <= GpuKernel::kWarp * kWarpSteps) {
     layout.group = std::min<int64_t>(llvm::PowerOf2Ceil(vectors), GpuKernel::kWarp);
     layout.steps = ceilDiv(vectors, layout.group);
-    layout.held = fits(layout.threads, layout.steps, loads);
+    layout.held = fits(layout.threads, layout.steps, kept);
     return;
   }
   layout.held = false;
@@ -123,8 +149,8 @@ void GpuRowEmitter::chooseLayout() {
     layout.steps = count;
     // As few threads as do the same number of steps.
     layout.threads = layout.group = ceilDiv(ceilDiv(vectors, count), GpuKernel::kWarp) * GpuKernel::kWarp;
-    layout.sumsHeld = sums > 0 && fits(threads, count, loads + sums);
-    layout.held = sums > 0 ? layout.sumsHeld : fits(threads, count, loads);
+    layout.sumsHeld = sums > 0 && fits(threads, count, kept + sums);
+    layout.held = sums > 0 ? layout.sumsHeld : fits(threads, count, kept);
     if (layout.held)
       return;
   }
@@ -482,6 +508,8 @@ void GpuRowEmitter::emit() {
   if (flat)
     return emitFlat();
   chooseLayout();
+  if (layout.held)
+    gpu.setResidentBlocks(1); // rather than spill for one more
   if (program.hasColumnSums())
     emitBlocksOfRows();
   else

@@ -36,6 +36,12 @@ uint64_t launch(const drover_emu_kernel *kernel, unsigned blocks, unsigned threa
   return drover_emu_run(kernel, &how, arguments.data());
 }
 
+uint64_t flopsSoFar() {
+  drover_emu_counters counters;
+  drover_emu_read_counters(&counters);
+  return counters.flops;
+}
+
 float floatOf(uint16_t half) {
   uint32_t bits = uint32_t(half) << 16;
   float value;
@@ -67,8 +73,10 @@ TEST_F(EmulatedKernels, VectorAddWithATail) {
   }
   float *pa = a.data(), *pb = b.data(), *po = out.data();
   int64_t count = 1000;
+  uint64_t flops = flopsSoFar();
   for (uint64_t seed = 0; seed < seeds; ++seed)
     EXPECT_EQ(launch(kernel, 2, 128, {&pa, &pb, &po, &count}, seed), 0u) << faults();
+  EXPECT_EQ(flopsSoFar() - flops, seeds * 1000);
   for (int i = 0; i < 1000; ++i)
     EXPECT_EQ(out.values[i], a.values[i] + b.values[i]);
   EXPECT_EQ(drover_emu_memory_unwritten(po, 4000), nullptr);
@@ -128,7 +136,9 @@ TEST_F(EmulatedKernels, MatmulByTensorCores) {
   float *pc = c.data();
   for (uint64_t seed = 0; seed < seeds; ++seed) {
     std::fill(c.values.begin(), c.values.end(), NAN);
+    uint64_t flops = flopsSoFar();
     ASSERT_EQ(launch(kernel, 1, 128, {&pa, &pb, &pc}, seed, 8192), 0u) << faults();
+    EXPECT_EQ(flopsSoFar() - flops, 2u * m * n * k);
     for (int i = 0; i < m; ++i)
       for (int j = 0; j < n; ++j) {
         double wanted = 0;
