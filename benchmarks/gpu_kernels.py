@@ -18,7 +18,7 @@ import tempfile
 from gpu_program import TOP, Launch, Program
 
 FLAT = 1 << 18  # elements of flat bodies
-ROWS = 256  # positions of a sequence
+ROWS = 128  # positions of a sequence
 MODELS = {"llama-3.1-8b": {"num_hidden_layers": 1}, "gpt2": {"n_layer": 1}}
 # The embedding's table and its gradient are as large as the vocabulary, and no row more is touched.
 VOCABULARY = 2048
