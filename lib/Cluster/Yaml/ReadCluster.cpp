@@ -117,7 +117,7 @@ Storage readStorage(FileErrors &errors, const YamlNode &node) {
 
 TrafficClasses readTrafficClasses(FileErrors &errors, const YamlNode &node) {
   TrafficClasses classes;
-  MapReader reader(errors, node, "the traffic classes", {"urgent", "bulk", "control"});
+  MapReader reader(errors, node, "'traffic_classes'", {"urgent", "bulk", "control"});
   reader.readCount("urgent", classes.urgent, 0, 255);
   reader.readCount("bulk", classes.bulk, 0, 255);
   reader.readCount("control", classes.control, 0, 255);

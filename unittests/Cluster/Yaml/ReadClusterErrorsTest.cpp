@@ -52,11 +52,11 @@ TEST(ReadClusterErrors, keys) {
 TEST(ReadClusterErrors, trafficClasses) {
   expectFaults({
       {"gpus: 32\n", "gpus: 32\ntraffic_classes: {urgent: 106, bulk: 98}\n",
-       "5:18: error: the traffic classes have no 'control'"},
+       "5:18: error: 'traffic_classes' has no 'control'"},
       {"gpus: 32\n", "gpus: 32\ntraffic_classes: {urgent: 106, bulk: 98, control: 194, idle: 0}\n",
-       "5:57: error: unknown key 'idle' of the traffic classes: expected one of urgent, bulk, control"},
+       "5:56: error: unknown key 'idle' of 'traffic_classes': expected one of urgent, bulk, control"},
       {"gpus: 32\n", "gpus: 32\ntraffic_classes: {urgent: 256, bulk: 98, control: 194}\n",
-       "5:27: error: 'urgent' is 256: expected 0 to 255"},
+       "5:27: error: 'urgent' is '256': expected 0 to 255"},
   });
 }
 
