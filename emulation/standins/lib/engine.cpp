@@ -54,7 +54,7 @@ Clock &Engine::hostClock() { return hostThread().clock; }
 Work Engine::hostWork(std::string what, int device) {
   HostThread &thread = hostThread();
   thread.clock.set(thread.actor, ++thread.tick);
-  return {std::move(what), thread.actor, thread.tick, thread.clock, device};
+  return {std::move(what), thread.actor, thread.tick, thread.clock, device, {}};
 }
 
 std::shared_ptr<Stream> Engine::createStream(int device) {
@@ -182,8 +182,10 @@ bool Engine::runOne(std::unique_lock<std::mutex> &guard) {
     std::lock_guard<std::mutex> alone(devices[size_t(stream->device) % devices.size()]);
     item.perform(item.work);
   }
+  Clock after = std::move(item.work.after);
   item = {}; // what it holds may take the lock when it goes
   guard.lock();
+  stream->clock.join(after);
   stream->busy = false;
   return true;
 }

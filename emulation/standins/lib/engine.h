@@ -30,6 +30,7 @@ struct Work {
   uint64_t tick = 0;
   Clock clock; // until it is done: of who enqueued it, and of what it waits for. Then its own tick is in it
   int device = -1;
+  Clock after; // what is on its stream behind it comes after this, too
 };
 
 /// A recorded event: done when what was before it on its stream is.

@@ -152,8 +152,6 @@ static bool canEnd(const std::shared_ptr<Flight> &flight, int device, const Stre
       exchange->sides[side].begun = true;
       exchange->sides[side].clock = stream.clock;
       exchange->sides[side].clock.join(work.clock);
-      if (exchange->sides[side].call.kind == Kind::Message) // what arrives has been read
-        exchange->sides[side].clock.set(work.actor, work.tick);
       ++exchange->begun;
     }
     launches.erase(std::find(launches.begin(), launches.end(), flight));
@@ -165,8 +163,9 @@ static bool canEnd(const std::shared_ptr<Flight> &flight, int device, const Stre
   for (auto &[exchange, side] : flight->sides)
     if (!exchange->canMove() || (!exchange->moved && exchange->hasLost()))
       return false;
+  // Its own buffers are the operation's from its beginning to its end, whatever the others had done before they sent.
   for (auto &[exchange, side] : flight->sides)
-    exchange->order(side, work.clock);
+    exchange->order(side, work.after);
   return true;
 }
 

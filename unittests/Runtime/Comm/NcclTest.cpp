@@ -177,27 +177,28 @@ TEST_F(Nccl, TheWatchdogEndsWhatTheHostDoesNotWaitFor) {
   EXPECT_EQ(errors[1], "rank 0 has ended: " + reason);
 }
 
-/// Rank 1 writes a buffer, and gets another value for it: ordered where rank 0 sends that after it has heard of the
-/// first one, though nothing on rank 1 orders the two.
-TEST_F(Nccl, WhatAMessageBringsIsAfterWhatTheSenderHadSeen) {
+/// Rank 1 writes a buffer on one stream and on another: ordered where rank 0 answers what rank 1 sends between the two,
+/// though nothing on rank 1 orders them.
+TEST_F(Nccl, WhatComesBehindAMessageIsAfterWhatTheSenderHadSeen) {
   constexpr int64_t bytes = 256;
   auto answer = [&](World &world, Device &device, bool heard) {
     auto there = world.createCommunicator(5, "there", {0, 1}), back = world.createCommunicator(6, "back", {0, 1});
-    DeviceMemory value = device.allocate(bytes);
+    DeviceMemory value = device.allocate(bytes), sent = device.allocate(bytes), received = device.allocate(bytes);
     Stream &compute = device.stream(DROVER_STREAM_COMPUTE), &receives = device.stream(DROVER_STREAM_FORWARD_RECEIVE);
+    device.fill(sent.data(), 2, bytes, compute);
     if (world.rank() == 1) {
       device.fill(value.data(), 1, bytes, compute);
       world.issueAfter(&compute);
       if (heard)
-        there->send(value.data(), bytes, DROVER_I8, 0).waitOn(compute);
+        there->send(sent.data(), bytes, DROVER_I8, 0).waitOn(compute);
       world.issueAfter(nullptr);
-      back->receive(value.data(), bytes, DROVER_I8, 0).waitOn(receives);
+      back->receive(received.data(), bytes, DROVER_I8, 0).waitOn(receives);
+      device.copy(value.data(), received.data(), bytes, receives);
     } else {
-      device.fill(value.data(), 2, bytes, receives);
-      world.issueAfter(&receives);
+      world.issueAfter(&compute);
       if (heard)
-        there->receive(value.data(), bytes, DROVER_I8, 1).waitOn(receives);
-      back->send(value.data(), bytes, DROVER_I8, 1).waitOn(receives);
+        there->receive(received.data(), bytes, DROVER_I8, 1).waitOn(compute);
+      back->send(sent.data(), bytes, DROVER_I8, 1).waitOn(compute);
     }
     finish(device, compute);
     finish(device, receives);
