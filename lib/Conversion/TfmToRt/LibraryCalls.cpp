@@ -14,7 +14,9 @@ using namespace drover::lower;
 
 static bool isComputeType(Type type) { return type.isF32() || type.isBF16(); }
 
-bool lower::isMatmul(Operation *op) { return isa<tfm::LinearOp, tfm::LinearWeightGradOp, tfm::MatmulOp>(op); }
+bool lower::isMatmul(Operation *op) {
+  return isa<tfm::LinearOp, tfm::LinearWeightGradOp, tfm::MatmulOp>(op) && !isElementProduct(op);
+}
 
 bool lower::isLibraryCall(Operation *op) {
   if (isMatmul(op))

@@ -136,6 +136,9 @@ mlir::Type computeType(mlir::Type type);
 /// True for bf16 and f16.
 bool isNarrowFloat(mlir::Type type);
 
+/// True for a product of matrices of one element each: what partitioning makes of arithmetic on pending gradients.
+bool isElementProduct(mlir::Operation *op);
+
 /// The domain of an op that a row kernel can compute; none for other ops.
 std::optional<Domain> rowDomain(mlir::Operation *op, const Views &views);
 Role operandRole(mlir::OpOperand &operand, const Views &views);

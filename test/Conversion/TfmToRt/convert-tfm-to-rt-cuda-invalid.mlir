@@ -21,3 +21,12 @@ func.func private @body(%q: tensor<1x4x8xf16>) -> tensor<1x4x8xf16> attributes {
   %o, %l = tfm.attention %q, %q, %q {num_heads = 1 : i64, num_kv_heads = 1 : i64, scale = 1.0 : f64} : (tensor<1x4x8xf16>, tensor<1x4x8xf16>, tensor<1x4x8xf16>) -> (tensor<1x4x8xf16>, tensor<1x1x4xf32>)
   return %o : tensor<1x4x8xf16>
 }
+
+// -----
+
+func.func private @body(%x: tensor<2x2xf32>) -> tensor<2x2xf32> attributes {tfm.body = "forward"} {
+  %w = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+  // expected-error @below {{'tfm.matmul' op reads constant data, which the cuda target has in kernels only}}
+  %0 = tfm.matmul %x, %w : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0 : tensor<2x2xf32>
+}
