@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/rt/error.h"
+#include "drover/rt/hash.h"
 #include "drover/rt/launcher.h"
 #include "drover/rt/text.h"
 
@@ -60,10 +61,9 @@ RendezvousAddress findRendezvous(const Environment &environment, const Launcher 
   const std::string *local = find(environment, "OMPI_COMM_WORLD_LOCAL_SIZE"),
                     *name = find(environment, "PMIX_NAMESPACE");
   if (launcher.name == "mpirun" && local && name && *local == std::to_string(launcher.size)) {
-    uint64_t hash = 0xcbf29ce484222325; // FNV-1a
-    for (char letter : *name)
-      hash = (hash ^ uint8_t(letter)) * 0x100000001b3;
-    return {"localhost", portOf(hash)};
+    Fnv1a hash;
+    hash.mix(*name);
+    return {"localhost", portOf(hash.value())};
   }
   fail(launcher.name,
        " does not say where rank 0 is: set DROVER_RT_RENDEZVOUS=HOST:PORT for all ranks, with rank 0's host "

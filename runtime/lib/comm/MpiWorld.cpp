@@ -5,6 +5,7 @@
 #include "comm/MpiWorld.h"
 #include "drover/rt/error.h"
 #include "drover/rt/flight_recorder.h"
+#include "drover/rt/hash.h"
 #include <algorithm>
 #include <cstdlib>
 
@@ -20,25 +21,22 @@ class MpiCommunicator : public Communicator {
 public:
   MpiCommunicator(MpiWorld &world, int id, const std::string &name, const std::vector<int> &members)
       : Communicator(world, id, name, members), owner(world) {
-    mix(uint64_t(id));
-    for (char letter : name)
-      mix(uint64_t(letter));
+    hash.mix(uint64_t(id));
+    hash.mix(name);
     for (int member : members)
-      mix(uint64_t(member));
+      hash.mix(uint64_t(member));
   }
 
 protected:
   std::shared_ptr<Operation> start(const OperationInfo &info, const void *in, void *out) override {
-    auto operation = std::make_shared<MpiOperation>(owner, *this, info, in, out, hash);
+    auto operation = std::make_shared<MpiOperation>(owner, *this, info, in, out, hash.value());
     owner.submit(operation);
     return operation;
   }
 
 private:
-  void mix(uint64_t value) { hash = (hash ^ value) * 0x100000001b3; } // as FNV-1a does
-
   MpiWorld &owner;
-  uint64_t hash = 0xcbf29ce484222325;
+  Fnv1a hash; // of what all members must have alike
 };
 } // namespace
 

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/rt/philox.h"
+#include "drover/rt/hash.h"
 #include <cmath>
 
 namespace drover::rt {
@@ -22,12 +23,11 @@ PhiloxKey philoxKey(uint64_t seed, RandomUse use) {
   return {uint32_t(seed), uint32_t(seed >> 32) ^ uint32_t(use) << 24};
 }
 
-/// FNV-1a: a parameter draws by its name, so that the order of parameters does not matter.
+/// A parameter draws by its name, so that the order of parameters does not matter.
 static uint64_t hashName(std::string_view name) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (unsigned char c : name)
-    hash = (hash ^ c) * 0x100000001b3;
-  return hash;
+  Fnv1a hash;
+  hash.mix(name);
+  return hash.value();
 }
 
 void fillNormal(uint64_t seed, std::string_view parameter, double std, int64_t first, int64_t count, float *result) {

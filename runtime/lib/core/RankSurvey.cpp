@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "drover/rt/error.h"
 #include "drover/rt/flight_recorder.h"
+#include "drover/rt/hash.h"
 #include "drover/rt/rank_survey.h"
 #include "drover/rt/slot_guard.h"
 #include "drover/rt/text.h"
@@ -36,12 +37,11 @@ private:
 };
 } // namespace
 
-/// FNV-1a of the members.
 static uint64_t hashOf(const std::vector<int32_t> &members) {
-  uint64_t hash = 14695981039346656037u;
+  Fnv1a hash;
   for (int32_t member : members)
-    hash = (hash ^ uint32_t(member)) * 1099511628211u;
-  return hash;
+    hash.mix(uint64_t(uint32_t(member)));
+  return hash.value();
 }
 
 void KindCheck::add(const GroupPlan &group, int64_t rank) {
