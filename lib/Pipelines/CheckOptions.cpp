@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Pipelines/Compile.h"
+#include "drover/Schedule/PlanWords.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Regex.h"
+#include <algorithm>
 
 using namespace llvm;
 
@@ -17,14 +19,15 @@ std::string checkChoice(StringRef option, StringRef value, ArrayRef<StringRef> a
   return (option + "=" + value + ": expected " + join(accepted, "|")).str();
 }
 
-std::string checkRebuild(StringRef value) {
-  if (value == "auto" || value == "none")
-    return "";
-  SmallVector<StringRef> parts;
-  value.split(parts, ',');
-  for (StringRef part : parts)
-    if (!is_contained({"norms", "act", "rope", "casts"}, part))
-      return ("--rebuild=" + value + ": expected auto, none, or a list of norms, act, rope, casts").str();
+std::string checkWords(const schedule::Plan &plan) {
+  for (const schedule::PlanWords &words : schedule::planWords()) {
+    const std::string &value = plan.*words.value;
+    if (value.empty() || words.accepts(value)) // of the compute type the target has a default
+      continue;
+    std::string option = words.key;
+    std::replace(option.begin(), option.end(), '_', '-');
+    return "--" + option + "=" + value + ": expected " + words.expected("|");
+  }
   return "";
 }
 
@@ -77,18 +80,8 @@ std::string checkEmit(const CompileOptions &options) {
 
 std::string checkCompileOptions(const CompileOptions &options) {
   const schedule::Plan &plan = options.plan;
-  std::string errors[] = {checkChoice("--target", options.target, {"host", "cuda"}),
-                          checkChoice("--recompute", plan.recompute, {"none", "selective", "full"}),
-                          checkRebuild(plan.rebuild),
-                          checkChoice("--zero", std::to_string(plan.zero), {"0", "1", "2", "3"}),
-                          checkChoice("--reduce-every", plan.reduceEvery, {"step", "run"}),
-                          plan.computeType.empty() ? ""
-                                                   : checkChoice("--compute-dtype", plan.computeType, {"f32", "bf16"}),
-                          checkChoice("--mask", plan.mask, {"model", "documents"}),
-                          checkChoice("--optimizer", plan.optimizer, {"adamw", "sgd"}),
-                          checkChoice("--tp-overlap", plan.tpOverlap, {"none", "bulk", "ring"}),
-                          checkChoice("--attention", plan.attention, {"generated", "cudnn", "auto"}),
-                          checkPhases(options),
+  std::string errors[] = {checkChoice("--target", options.target, {"host", "cuda"}), checkWords(plan),
+                          checkChoice("--zero", std::to_string(plan.zero), {"0", "1", "2", "3"}), checkPhases(options),
                           checkEmit(options)};
   for (std::string &error : errors)
     if (!error.empty())

@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Planner/Problem.h"
+#include "drover/Schedule/PlanWords.h"
 #include <algorithm>
 #include <sstream>
 
@@ -34,26 +35,16 @@ constexpr ListField kLists[] = {{"tp", &Choices::tp},
                                 {"run", &Choices::run},
                                 {"microbatch", &Choices::microbatch},
                                 {"zero", &Choices::zero}};
+/// Plan options that are words and searched; the other ones have one value each.
 struct NameField {
   const char *key;
   std::vector<std::string> Choices::*list;
-  std::vector<std::string> accepted;
 };
-const NameField kNames[] = {{"recompute", &Choices::recompute, {"none", "selective", "full"}},
-                            {"tp_overlap", &Choices::tpOverlap, {"none", "bulk", "ring"}}};
-struct RestField {
-  const char *key;
-  std::string schedule::Plan::*text;
-  std::vector<std::string> accepted;
-  bool isList = false;
-};
-const RestField kRest[] = {
-    {"rebuild", &schedule::Plan::rebuild, {"auto", "none", "norms", "act", "rope", "casts"}, true},
-    {"reduce_every", &schedule::Plan::reduceEvery, {"step", "run"}},
-    {"compute_dtype", &schedule::Plan::computeType, {"f32", "bf16"}},
-    {"mask", &schedule::Plan::mask, {"model", "documents"}},
-    {"optimizer", &schedule::Plan::optimizer, {"adamw", "sgd"}},
-    {"attention", &schedule::Plan::attention, {"generated", "cudnn", "auto"}}};
+constexpr NameField kNames[] = {{"recompute", &Choices::recompute}, {"tp_overlap", &Choices::tpOverlap}};
+bool isSearched(const schedule::PlanWords &words) {
+  return std::any_of(std::begin(kNames), std::end(kNames),
+                     [&](const NameField &field) { return std::string(field.key) == words.key; });
+}
 struct ModelField {
   const char *key;
   int64_t cost::ModelShape::*number;
@@ -133,12 +124,11 @@ std::string readList(const std::string &key, const std::string &value, std::vect
   return list.empty() ? expectNumber(key, value) : "";
 }
 
-std::string checkNames(const std::string &key, const std::vector<std::string> &names,
-                       const std::vector<std::string> &accepted) {
+std::string checkNames(const schedule::PlanWords &words, const std::vector<std::string> &names) {
   for (const std::string &name : names)
-    if (std::find(accepted.begin(), accepted.end(), name) == accepted.end())
-      return key + " is '" + name + "': expected " + join(accepted);
-  return names.empty() ? key + " is empty: expected " + join(accepted) : "";
+    if (!words.accepts(name))
+      return std::string(words.key) + " is '" + name + "': expected " + words.expected(",");
+  return names.empty() ? std::string(words.key) + " is empty: expected " + words.expected(",") : "";
 }
 
 /// Reads a choice, or what is not searched; nothing for another key.
@@ -149,12 +139,12 @@ std::optional<std::string> readChoice(Problem &problem, const std::string &key, 
   for (const NameField &field : kNames)
     if (key == field.key) {
       problem.choices.*field.list = splitAt(value, ',');
-      return checkNames(key, problem.choices.*field.list, field.accepted);
+      return checkNames(schedule::planWordsOf(key), problem.choices.*field.list);
     }
-  for (const RestField &field : kRest)
-    if (key == field.key) {
-      problem.rest.*field.text = value;
-      return checkNames(key, field.isList ? splitAt(value, ',') : std::vector<std::string>{value}, field.accepted);
+  for (const schedule::PlanWords &words : schedule::planWords())
+    if (key == words.key) {
+      problem.rest.*words.value = value;
+      return checkNames(words, {value});
     }
   if (key == "layers_per_chunk") {
     Result<std::vector<int64_t>> layers = schedule::parseLayersPerChunk(value);
@@ -324,9 +314,9 @@ std::string planner::printProblem(const Problem &problem) {
     if (!(problem.choices.*field.list).empty())
       os << field.key << " " << join(problem.choices.*field.list) << "\n";
   const schedule::Plan defaults;
-  for (const RestField &field : kRest)
-    if (problem.rest.*field.text != defaults.*field.text)
-      os << field.key << " " << problem.rest.*field.text << "\n";
+  for (const schedule::PlanWords &words : schedule::planWords())
+    if (!isSearched(words) && problem.rest.*words.value != defaults.*words.value)
+      os << words.key << " " << problem.rest.*words.value << "\n";
   if (problem.order)
     os << "order " << cluster::str(*problem.order) << "\n";
   return os.str();

@@ -44,6 +44,21 @@ std::string drawing(double height, const std::string &elements) {
          "\" font-family=\"sans-serif\" font-size=\"12\">" + elements + "</svg>\n";
 }
 
+/// Squares with their names, colors first, in lines from `left`; returns where they end.
+double drawLegend(std::ostream &os, const std::vector<std::pair<const char *, std::string>> &entries, double left,
+                  double y) {
+  double x = left;
+  for (const auto &[color, name] : entries) {
+    double width = 22 + 7.2 * static_cast<double>(name.size());
+    if (x + width > kWidth)
+      x = left, y += 18;
+    os << "<rect x=\"" << tenth(x) << "\" y=\"" << tenth(y) << "\" width=\"10\" height=\"10\" fill=\"" << color
+       << "\"/><text x=\"" << tenth(x + 14) << "\" y=\"" << tenth(y + 9.5) << "\">" << escapeMarkup(name) << "</text>";
+    x += width;
+  }
+  return y + 14;
+}
+
 /// Bars of parts on one scale, each with a label, a legend below, and a line where something ends.
 class BarChart {
 public:
@@ -79,7 +94,7 @@ public:
          << "\" stroke=\"#b42318\" stroke-dasharray=\"4 3\"/><text x=\"" << tenth(x)
          << "\" y=\"11\" text-anchor=\"end\" fill=\"#b42318\">" << escapeMarkup(limitText) << "</text>\n";
     }
-    drawLegend(os, y);
+    y = drawLegend(os, legend(), kLabelWidth, y + 8);
     return drawing(y + 8, os.str());
   }
 
@@ -95,23 +110,13 @@ private:
       sum += std::max(0.0, value);
     return sum;
   }
-  /// Parts that some bar has.
-  void drawLegend(std::ostream &os, double &y) const {
-    double x = kLabelWidth;
-    y += 8;
-    for (size_t i = 0; !bars.empty() && i < bars.front().parts.size(); ++i) {
-      if (std::none_of(bars.begin(), bars.end(), [&](const Bar &bar) { return bar.parts[i].second > 0; }))
-        continue;
-      std::string name = bars.front().parts[i].first;
-      double width = 22 + 7.2 * static_cast<double>(name.size());
-      if (x + width > kWidth)
-        x = kLabelWidth, y += 18;
-      os << "<rect x=\"" << tenth(x) << "\" y=\"" << y << "\" width=\"10\" height=\"10\" fill=\""
-         << kPalette[i % std::size(kPalette)] << "\"/><text x=\"" << tenth(x + 14) << "\" y=\"" << y + 9.5 << "\">"
-         << escapeMarkup(name) << "</text>";
-      x += width;
-    }
-    y += 14;
+  /// Of parts that some bar has.
+  std::vector<std::pair<const char *, std::string>> legend() const {
+    std::vector<std::pair<const char *, std::string>> entries;
+    for (size_t i = 0; !bars.empty() && i < bars.front().parts.size(); ++i)
+      if (std::any_of(bars.begin(), bars.end(), [&](const Bar &bar) { return bar.parts[i].second > 0; }))
+        entries.emplace_back(kPalette[i % std::size(kPalette)], bars.front().parts[i].first);
+    return entries;
   }
 
   std::vector<Bar> bars;
@@ -161,16 +166,11 @@ std::string drawTimeline(const DetailedPlan &plan) {
     os << "<text x=\"" << tenth(x) << "\" y=\"" << tenth(y) << "\" text-anchor=\"" << (i == 10 ? "end" : "middle")
        << "\">" << duration(end * i / 10) << "</text>";
   }
-  y += 20;
-  double x = left;
-  for (int kind = 0; kind <= TimelineSpan::Optimizer; ++kind) {
-    if (!paths.count({kind, false}) && !paths.count({kind, true}))
-      continue;
-    std::string name = nameOf(static_cast<TimelineSpan::Kind>(kind));
-    os << "<rect x=\"" << tenth(x) << "\" y=\"" << tenth(y - 9) << "\" width=\"10\" height=\"10\" fill=\""
-       << colors[kind] << "\"/><text x=\"" << tenth(x + 14) << "\" y=\"" << tenth(y) << "\">" << name << "</text>";
-    x += 30 + 7.2 * static_cast<double>(name.size());
-  }
+  std::vector<std::pair<const char *, std::string>> entries;
+  for (int kind = 0; kind <= TimelineSpan::Optimizer; ++kind)
+    if (paths.count({kind, false}) || paths.count({kind, true}))
+      entries.emplace_back(colors[kind], nameOf(static_cast<TimelineSpan::Kind>(kind)));
+  y = drawLegend(os, entries, left, y + 11);
   return drawing(y + 8, os.str());
 }
 

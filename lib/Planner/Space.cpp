@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "Space.h"
+#include "drover/Schedule/PlanWords.h"
 #include <algorithm>
 
 using namespace drover;
@@ -26,8 +27,8 @@ std::vector<int64_t> countUpTo(int64_t limit) {
 } // namespace
 
 Space::Space(const Problem &problem)
-    : problem(problem), recomputes(orAll(problem.choices.recompute, {"none", "selective", "full"})),
-      tpOverlaps(orAll(problem.choices.tpOverlap, {"none", "bulk", "ring"})) {}
+    : problem(problem), recomputes(orAll(problem.choices.recompute, schedule::planWordsOf("recompute").accepted)),
+      tpOverlaps(orAll(problem.choices.tpOverlap, schedule::planWordsOf("tp_overlap").accepted)) {}
 
 void Space::reject(const char *constraint, const std::string &example) {
   Rejection &rejection = rejections[constraint];
