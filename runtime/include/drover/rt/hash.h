@@ -10,7 +10,8 @@
 
 namespace drover::rt {
 
-/// FNV-1a of 64 bits (RFC 9923), of bytes or of larger words: the same on every machine, and of no cryptographic strength.
+/// FNV-1a of 64 bits (RFC 9923), of bytes or of larger words: the same on every machine, and of no cryptographic
+/// strength.
 class Fnv1a {
 public:
   void mix(uint64_t word) { hash = (hash ^ word) * 0x100000001b3; }
