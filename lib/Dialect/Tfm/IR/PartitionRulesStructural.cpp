@@ -412,9 +412,14 @@ void GlobalIndexOp::localize(Operation *, LocalValues &) {}
 void ShardOffsetOp::getFactors(FactorSignature &signature) { elementwiseFactors(*this, signature); }
 
 LogicalResult ShardOffsetOp::inferDistributions(ArrayRef<Distribution>, ArrayRef<Distribution>,
-                                                SmallVectorImpl<Distribution> &results, std::string &) {
+                                                SmallVectorImpl<Distribution> &results, std::string &reason) {
   Distribution &result = results.emplace_back();
-  for (Axis axis : liveAxes(getAxes(), gridOf(*this)))
+  SmallVector<Axis, 4> axes = liveAxes(getAxes(), gridOf(*this));
+  if (Distribution rows; !axes.empty() && !rows.append(0, axes, /*twoChunk=*/false)) {
+    reason = "names axes in another order than they nest";
+    return failure();
+  }
+  for (Axis axis : axes)
     result[axis] = AxisState::varying();
   return success();
 }

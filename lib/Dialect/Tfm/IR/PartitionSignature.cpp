@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "CollectiveRules.h"
 #include "drover/Dialect/Tfm/IR/Partition.h"
+#include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include <map>
 
 using namespace mlir;
@@ -297,6 +298,11 @@ LogicalResult drover::tfm::inferDistributions(Operation *op, ArrayRef<Distributi
                                               std::string &reason) {
   if (auto rule = dyn_cast<PartitionOpInterface>(op))
     return rule.inferDistributions(operands, hints, results, reason);
+  // What is without a rule gives equal results where its operands are equal; these look at the rank.
+  if (isa_and_nonnull<shard::ShardDialect>(op->getDialect())) {
+    reason = "has no rule";
+    return failure();
+  }
   for (auto [index, operand] : llvm::enumerate(operands))
     if (!operand.isReplicated()) {
       reason = ("has no rule, so that operand " + Twine(index) + " must be replicated, not " + operand.str()).str();

@@ -122,7 +122,11 @@ struct AllGather : PartitionOpInterface::ExternalModel<AllGather, shard::AllGath
       return failure();
     unsigned dim = gather.getGatherAxis().getSExtValue();
     Distribution result = operands[0];
-    bool twoChunk = result[axes.front()].twoChunk;
+    bool twoChunk = axes == ArrayRef<Axis>(Axis::Cp) && result[Axis::Cp].twoChunk;
+    if (axes.size() > 1 && llvm::is_contained(axes, Axis::Cp) && result[Axis::Cp].twoChunk) {
+      reason = "gathers two chunks of cp together with another axis";
+      return failure();
+    }
     if (failed(gatherOver(axes, dim, result, reason)))
       return failure();
     results.push_back(result);

@@ -164,23 +164,58 @@ static LogicalResult verifyFunction(func::FuncOp function, SymbolTable &symbols,
   return success();
 }
 
+/// What the step program reads beside a type: the size of the whole, and the dimension of which a rank of cp gets its part.
+static LogicalResult verifyWhole(func::FuncOp microbatch, Type type, DenseI64ArrayAttr whole, const Twine &what,
+                                 const Grid &grid) {
+  Distribution distribution = Distribution::of(type);
+  auto local = cast<RankedTensorType>(type).getShape();
+  bool fits = whole.size() == static_cast<int64_t>(local.size());
+  for (unsigned dim = 0; fits && dim < local.size(); ++dim)
+    fits = ShapedType::isDynamic(local[dim]) || distribution.localSize(dim, whole[dim], grid) == local[dim];
+  if (!fits)
+    return microbatch.emitError("has ") << what << " of " << type << ", which is no part of ["
+                                        << ArrayRef<int64_t>(whole) << "] on " << distribution.str();
+  return success();
+}
+
+static LogicalResult verifyArgument(func::FuncOp microbatch, unsigned index, const Grid &grid) {
+  Type type = microbatch.getArgumentTypes()[index];
+  Distribution distribution = Distribution::of(type);
+  bool isAccumulator = bool(microbatch.getArgAttr(index, TfmDialect::kAccumulatorAttr));
+  for (Axis axis : kAxes)
+    if (distribution[axis].kind == StateKind::Varying || (distribution[axis].isPartial() && !isAccumulator))
+      return microbatch.emitError("has argument ")
+             << index << " on " << distribution.str() << ", accepted are sharded and replicated";
+  if (auto whole = microbatch.getArgAttrOfType<DenseI64ArrayAttr>(index, TfmDialect::kGlobalShapeAttr))
+    if (failed(verifyWhole(microbatch, type, whole, "argument " + Twine(index), grid)))
+      return failure();
+  if (!microbatch.getArgAttr(index, TfmDialect::kInputAttr))
+    return success();
+  auto cut = microbatch.getArgAttrOfType<IntegerAttr>(index, TfmDialect::kCutDimAttr);
+  AxisState expected = cut ? AxisState::sharded(cut.getInt(), /*twoChunk=*/true) : AxisState();
+  if (distribution[Axis::Cp] != expected)
+    return microbatch.emitError("has input ")
+           << index << " on " << distribution.str() << ", of which a rank of cp is given "
+           << (cut ? "two chunks of dimension " + Twine(cut.getInt()) : Twine("all"));
+  return success();
+}
+
 /// A parameter is nowhere partial; its accumulator is cut as it is, and says what is reduced once a step.
 static LogicalResult verifyMicrobatch(func::FuncOp microbatch, const Grid &grid) {
   llvm::StringMap<Distribution> parameters;
   for (auto [index, type] : llvm::enumerate(microbatch.getArgumentTypes())) {
-    Distribution distribution = Distribution::of(type);
-    bool isAccumulator = bool(microbatch.getArgAttr(index, TfmDialect::kAccumulatorAttr));
-    for (Axis axis : kAxes)
-      if (distribution[axis].kind == StateKind::Varying || (distribution[axis].isPartial() && !isAccumulator))
-        return microbatch.emitError("has argument ")
-               << index << " on " << distribution.str() << ", accepted are sharded and replicated";
+    if (failed(verifyArgument(microbatch, index, grid)))
+      return failure();
     if (StringRef name = argumentName(microbatch, index, TfmDialect::kParameterAttr); !name.empty())
-      parameters[name] = distribution;
+      parameters[name] = Distribution::of(type);
   }
+  const AxisState pending = AxisState::partial(Reduction::Sum, ReductionType::F32);
+  bool isTraining = false;
   for (unsigned index = 0; index < microbatch.getNumArguments(); ++index) {
     StringRef name = argumentName(microbatch, index, TfmDialect::kAccumulatorAttr);
     if (name.empty())
       continue;
+    isTraining = true;
     Distribution distribution = Distribution::of(microbatch.getArgumentTypes()[index]), whole = distribution;
     for (Axis axis : distribution.partialAxes())
       whole[axis] = AxisState();
@@ -188,20 +223,31 @@ static LogicalResult verifyMicrobatch(func::FuncOp microbatch, const Grid &grid)
       return microbatch.emitError("has the accumulator of '")
              << name << "' on " << distribution.str() << ", which is cut otherwise than the parameter on "
              << parameters.lookup(name).str();
-    // What is reduced once a step is summed over these, whoever holds it.
-    for (Axis axis : {Axis::Cp, Axis::Dp})
-      if (grid.size(axis) > 1 && distribution[axis] != AxisState::partial(Reduction::Sum, ReductionType::F32))
+    // What is reduced once a step is summed over cp and dp, whoever holds it, and over others where it is partial.
+    for (Axis axis : kAxes)
+      if ((((axis == Axis::Cp || axis == Axis::Dp) && grid.size(axis) > 1) || distribution[axis].isPartial()) &&
+          distribution[axis] != pending)
         return microbatch.emitError("has the accumulator of '")
                << name << "' on " << distribution.str() << ", expected P sum f32 over " << drover::tfm::name(axis);
   }
   for (auto [index, type] : llvm::enumerate(microbatch.getResultTypes())) {
+    if (!microbatch.getResultAttr(index, TfmDialect::kOutputAttr))
+      continue;
     Distribution distribution = Distribution::of(type);
     bool isLoss = cast<RankedTensorType>(type).getRank() == 0;
-    if (microbatch.getResultAttr(index, TfmDialect::kOutputAttr))
-      for (Axis axis : distribution.partialAxes())
-        if (!isLoss || (axis != Axis::Cp && axis != Axis::Dp))
-          return microbatch.emitError("has output ")
-                 << index << " on " << distribution.str() << ", which nothing reduces";
+    for (Axis axis : distribution.partialAxes())
+      if (!isLoss || (axis != Axis::Cp && axis != Axis::Dp))
+        return microbatch.emitError("has output ")
+               << index << " on " << distribution.str() << ", which nothing reduces";
+    // The step program adds the loss over these, as docs/step-program.md says: one that is whole would count twice.
+    for (Axis axis : {Axis::Cp, Axis::Dp})
+      if (isTraining && isLoss && grid.size(axis) > 1 &&
+          !(distribution[axis].isPartial() && distribution[axis].reduction == Reduction::Sum))
+        return microbatch.emitError("has the loss on ")
+               << distribution.str() << ", expected a sum that is partial over " << drover::tfm::name(axis);
+    if (auto whole = microbatch.getResultAttrOfType<DenseI64ArrayAttr>(index, TfmDialect::kGlobalShapeAttr))
+      if (failed(verifyWhole(microbatch, type, whole, "output " + Twine(index), grid)))
+        return failure();
   }
   return success();
 }
@@ -218,6 +264,8 @@ static LogicalResult verifyGrid(ModuleOp module, Attribute attr) {
                   return parseAxis(entry.getName()) && size && size.getValue().isStrictlyPositive() &&
                          size.getValue().isSignedIntN(32);
                 });
+  isGrid = isGrid && llvm::all_of(ArrayRef{Axis::Tp, Axis::Cp, Axis::Dp},
+                                  [&](Axis axis) { return sizes.contains(name(axis)); });
   if (isGrid && (sizes.contains(name(Axis::Kv)) || sizes.contains(name(Axis::Replica))))
     isGrid = sizeOf(Axis::Kv) * sizeOf(Axis::Replica) == sizeOf(Axis::Tp);
   if (!isGrid)
@@ -228,8 +276,7 @@ static LogicalResult verifyGrid(ModuleOp module, Attribute attr) {
   Grid grid(sizes);
   SmallVector<int64_t> expected;
   for (Axis axis : grid.axes())
-    if (sizes.contains(name(axis)))
-      expected.push_back(grid.size(axis));
+    expected.push_back(grid.size(axis));
   for (auto collectives : module.getOps<shard::GridOp>())
     if (collectives.getShape() != ArrayRef(expected))
       return collectives.emitOpError("has axes of ")
@@ -243,6 +290,8 @@ LogicalResult verifyDistributions(ModuleOp module) {
     return success();
   if (failed(verifyGrid(module, attr)))
     return failure();
+  for (auto nested : module.getOps<ModuleOp>())
+    return nested.emitError("is a module in a partitioned one, expected none: nothing says what holds in it");
   Grid grid(cast<DictionaryAttr>(attr));
   SymbolTable symbols(module);
   llvm::DenseMap<int64_t, Operation *> reductions;
