@@ -40,6 +40,12 @@ def write_safetensors(path, tensors):
             file.write(np.ascontiguousarray(tensors[name], dtype="<f4").tobytes())
 
 
+def deviation(got, want):
+    """|got - want| as a part of |want|; infinite where either is no number."""
+    ratio = abs(got - want) / max(abs(want), 1e-30)
+    return ratio if np.isfinite(ratio) else float("inf")
+
+
 def _norm(x):
     return float(np.linalg.norm(np.asarray(x, np.float64).ravel()))
 
@@ -63,8 +69,10 @@ def compare(got, want, kind):
         else:
             allowed = (2e-4 if name.endswith("bias") else 2e-5) * _norm(want[name])
         ratio = difference / max(allowed, 1e-30)
-        if not ratio <= worst[0]:
+        if not np.isfinite(ratio):  # NaN would lose every comparison
+            ratio = float("inf")
+        if ratio > worst[0]:
             worst = (ratio, name)
-    if not worst[0] <= 1:
+    if worst[0] > 1:
         faults.append(f"{kind} {worst[1]} deviates by {worst[0]:.3g} times what is allowed")
     return worst, faults

@@ -13,7 +13,7 @@ import tempfile
 from running import Failed, run, steps_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
-from drover.tensors import compare, read_safetensors  # noqa: E402
+from drover.tensors import compare, deviation, read_safetensors  # noqa: E402
 
 
 def main():
@@ -37,7 +37,7 @@ def main():
         one, many = train("one", []), train("many", layout)
         for a, b in zip(one[0], many[0]):
             for value in ("loss", "grad_norm"):
-                if abs(a[value] - b[value]) > 1e-5 * abs(a[value]):
+                if deviation(b[value], a[value]) > 1e-5:
                     raise Failed(f"step {a['step']}: {value} {b[value]} in place of {a[value]}")
         for place, name in ((1, "gradient"), (2, "weight")):
             faults = compare(many[place], one[place], name)[1]

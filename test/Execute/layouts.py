@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 sys.path.insert(0, os.path.join(TOP, "python"))
-from drover.tensors import compare, read_safetensors
+from drover.tensors import compare, deviation, read_safetensors
 from running import Failed, emulate, run, steps_of
 
 SEQUENCE = 32
@@ -84,31 +84,42 @@ def complete(rng, base, values):
     return None
 
 
+def extend(rng, base, values):
+    """A random allowed layout that extends `base`; None only where there is none."""
+    missing = [name for name in values if name not in base]
+    if not is_allowed(base) or not missing:
+        return dict(base) if is_allowed(base) else None
+    # What rules speak of most is chosen first.
+    name = missing[0]
+    for value in rng.sample(values[name], len(values[name])):
+        layout = extend(rng, {**base, name: value}, values)
+        if layout:
+            return {key: layout[key] for key in values}
+    return None
+
+
+def tuples_of(layout, names, strength):
+    return {tuple((name, layout[name]) for name in group) for group in itertools.combinations(names, strength)}
+
+
 def covering_array(strength, values, seed):
     """Greedy: of fifty random layouts through an uncovered tuple the one that covers most, until none is left."""
     rng = random.Random(seed)
     names = list(values)
-    open_tuples = set()
+    allowed = set()
     for group in itertools.combinations(names, strength):
         for choice in itertools.product(*(values[name] for name in group)):
             part = dict(zip(group, choice))
-            if is_allowed(part) and complete(rng, part, values):
-                open_tuples.add(tuple(part.items()))
-    def covered(layout):
-        return {tuple((name, layout[name]) for name in group) for group in itertools.combinations(names, strength)} & open_tuples
-    result = []
+            if extend(rng, part, values):
+                allowed.add(tuple(part.items()))
+    open_tuples, result = set(allowed), []
     while open_tuples:
-        base = dict(next(iter(sorted(open_tuples, key=repr))))
-        best, gain = None, set()
-        for _ in range(50 if strength == 2 else 12):
-            layout = complete(rng, base, values)
-            if layout and len(covered(layout)) > len(gain):
-                best, gain = layout, covered(layout)
-        if best is None:
-            open_tuples.discard(tuple(base.items()))
-            continue
+        base = dict(min(open_tuples, key=repr))
+        drawn = [extend(rng, base, values) for _ in range(50 if strength == 2 else 12)]
+        best = max(drawn, key=lambda layout: len(tuples_of(layout, names, strength) & open_tuples))
         result.append(best)
-        open_tuples -= gain
+        open_tuples -= tuples_of(best, names, strength)
+    assert allowed <= set().union(*(tuples_of(layout, names, strength) for layout in result)), "a tuple of values is in no layout"
     return result
 
 
@@ -216,8 +227,7 @@ class Runner:
         except Failed as error:
             return [str(error)], {}
         faults = [] if len(rows) == len(want_rows) else [f"{len(rows)} steps, not {len(want_rows)}"]
-        loss = max(abs(a["loss"] - b["loss"]) / max(abs(b["loss"]), 1e-30) for a, b in zip(rows, want_rows))
-        norm = max(abs(a["grad_norm"] - b["grad_norm"]) / max(b["grad_norm"], 1e-30) for a, b in zip(rows, want_rows))
+        loss, norm = (max(deviation(a[value], b[value]) for a, b in zip(rows, want_rows)) for value in ("loss", "grad_norm"))
         if self.arguments.bf16:
             if not loss <= 2e-3:
                 faults.append(f"loss deviates by {loss:.3g}")

@@ -13,7 +13,7 @@ import tempfile
 from running import Failed, run, steps_of
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python"))
-from drover.tensors import compare, read_safetensors  # noqa: E402
+from drover.tensors import compare, deviation, read_safetensors  # noqa: E402
 
 SEPARATOR, LENGTH, VOCABULARY = 10, 16, 131
 
@@ -47,7 +47,7 @@ def main():
         joined = train("joined", [f"--seq-len={2 * LENGTH}", "--global-batch=4", "--mask=documents", *layout],
                        [f"--document-separator={SEPARATOR}", "--reset-positions"])
         for a, b in zip(apart[0], joined[0]):
-            if abs(a["loss"] - b["loss"]) > 1e-5 * abs(a["loss"]):
+            if deviation(b["loss"], a["loss"]) > 1e-5:
                 raise Failed(f"step {a['step']}: loss {b['loss']} in place of {a['loss']}")
         for place, name in ((1, "gradient"), (2, "weight")):
             faults = compare(joined[place], apart[place], name)[1]

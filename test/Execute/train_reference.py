@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
-from drover.tensors import compare, read_safetensors
+from drover.tensors import compare, deviation, read_safetensors
 from running import emulate, run, steps_of
 
 
@@ -72,8 +72,7 @@ def main():
         want = reference["rows" if arguments.variant == "plain" else "rows_" + arguments.variant][:steps]
         if len(rows) != len(want):
             faults.append(f"{len(rows)} steps, not {len(want)}")
-        loss = max(abs(a["loss"] - b["loss"]) / abs(b["loss"]) for a, b in zip(rows, want))
-        norm = max(abs(a["grad_norm"] - b["grad_norm"]) / b["grad_norm"] for a, b in zip(rows, want))
+        loss, norm = (max(deviation(a[value], b[value]) for a, b in zip(rows, want)) for value in ("loss", "grad_norm"))
         if not loss <= (arguments.tolerance_loss or 1e-5):
             faults.append(f"loss deviates by {loss:.3g}")
         line = f"loss {loss:.1e} norm {norm:.1e}"

@@ -22,8 +22,11 @@ template <typename OpT> ArrayAttr ringAxes(OpT op) {
   SmallVector<Axis, 4> all = grid.axes();
   SmallVector<StringRef> names;
   SmallVector<Axis> axes;
-  for (int16_t index : op.getGridAxes())
+  for (int16_t index : op.getGridAxes()) {
+    if (index < 0 || static_cast<size_t>(index) >= all.size())
+      return {}; // of another grid: what verifies distributions says so
     axes.push_back(all[index]);
+  }
   if (op->hasAttr(TfmDialect::kTwoChunkAttr))
     return {};
   // An axis of one rank is left out of types and of collectives.

@@ -164,7 +164,8 @@ static LogicalResult verifyFunction(func::FuncOp function, SymbolTable &symbols,
   return success();
 }
 
-/// What the step program reads beside a type: the size of the whole, and the dimension of which a rank of cp gets its part.
+/// What the step program reads beside a type: the size of the whole, and the dimension of which a rank of cp gets its
+/// part.
 static LogicalResult verifyWhole(func::FuncOp microbatch, Type type, DenseI64ArrayAttr whole, const Twine &what,
                                  const Grid &grid) {
   Distribution distribution = Distribution::of(type);
@@ -264,8 +265,8 @@ static LogicalResult verifyGrid(ModuleOp module, Attribute attr) {
                   return parseAxis(entry.getName()) && size && size.getValue().isStrictlyPositive() &&
                          size.getValue().isSignedIntN(32);
                 });
-  isGrid = isGrid && llvm::all_of(ArrayRef{Axis::Tp, Axis::Cp, Axis::Dp},
-                                  [&](Axis axis) { return sizes.contains(name(axis)); });
+  isGrid = isGrid &&
+           llvm::all_of(ArrayRef{Axis::Tp, Axis::Cp, Axis::Dp}, [&](Axis axis) { return sizes.contains(name(axis)); });
   if (isGrid && (sizes.contains(name(Axis::Kv)) || sizes.contains(name(Axis::Replica))))
     isGrid = sizeOf(Axis::Kv) * sizeOf(Axis::Replica) == sizeOf(Axis::Tp);
   if (!isGrid)
