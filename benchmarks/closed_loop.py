@@ -2,15 +2,19 @@
 """Compiles layouts of one model for the host, measures the steps of each with all ranks in one process, and compares them with what
 `drover plan` says on the cluster file that `drover calibrate` makes of this machine.
 
-usage: closed_loop [--cluster=FILE.yaml] [--rounds=N] [--seconds=S] [--report=docs/closed-loop.md] [--drover=build/bin/drover]
+usage: closed_loop [--cluster=FILE.yaml] [--rounds=N] [--steps=N] [--report=docs/closed-loop.md] [--drover=build/bin/drover]
 
 Without --cluster the machine is calibrated first. Layouts take turns, round by round, so that what else the machine does meets all of
-them; of each the fastest step counts, without the first of a run. Prints a table, the median and the largest error, and Spearman's rank
-correlation; --report puts all of it between the marks of the page. Every run has a deadline.
+them; of each the fastest step counts, without the first of a run. Steps are compared twice: by the clock, which means something on a
+machine that does nothing else; and by the processor time of all ranks, which other load disturbs little, against the projected step on
+one core, where all work stands in a row. Prints a table, the median and the largest error, and Spearman's rank correlation of both;
+--report puts all of it between the marks of the page. Every run has a deadline.
 """
 import argparse
 import json
 import os
+import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -72,10 +76,16 @@ def projected(drover, folder, cluster, layout):
 
 
 def measured(folder, program, steps, deadline):
-    call([f"./{program}", "--data=text", "--init=random", f"--steps={steps}", f"--log={program}.jsonl"], deadline, cwd=folder)
+    """Seconds of the fastest step by the clock, and processor seconds of a step: those of a run less those of one that only starts."""
+    processor = []
+    for count in (1, 1 + steps):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        call([f"./{program}", "--data=text", "--init=random", f"--steps={count}", f"--log={program}.jsonl"], deadline, cwd=folder)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        processor.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     with open(os.path.join(folder, program + ".jsonl")) as file:
         rows = [row for row in map(json.loads, file) if "loss" in row]
-    return min(row["step_time_s"] for row in rows[1:])
+    return min(row["step_time_s"] for row in rows[1:]), (processor[1] - processor[0]) / steps
 
 
 def ranks_of(values):
@@ -104,7 +114,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cluster", help="a file of drover calibrate, in place of a new one")
     parser.add_argument("--rounds", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=4, help="of steps, about, in each run")
+    parser.add_argument("--steps", type=int, default=20, help="of each run")
     parser.add_argument("--deadline", type=float, default=300, help="seconds of each run")
     parser.add_argument("--only", help="layouts, by commas, in place of all")
     parser.add_argument("--drover", default=os.path.join(TOP, "build/bin/drover"))
@@ -124,23 +134,32 @@ def main():
         for i, layout in enumerate(layouts):
             call([drover, "compile", "config.json", "--task=train", f"--seq-len={SEQUENCE}", f"--global-batch={BATCH}", *layout.split(),
                   "-o", f"train{i}"], 600, cwd=folder)
-        best, steps = [float("inf")] * len(layouts), [3] * len(layouts)
+        clock, processor = [float("inf")] * len(layouts), [float("inf")] * len(layouts)
         for _ in range(options.rounds):
             for i in range(len(layouts)):
-                seconds = measured(folder, f"train{i}", steps[i], options.deadline)
-                best[i] = min(best[i], seconds)
-                steps[i] = max(3, int(options.seconds / seconds))
+                seconds, work = measured(folder, f"train{i}", options.steps, options.deadline)
+                clock[i], processor[i] = min(clock[i], seconds), min(processor[i], work)
             loads.append(os.getloadavg()[0])
+        with open(cluster) as file:
+            text = file.read()
+        single = os.path.join(folder, "one-core.yaml")
+        with open(single, "w") as file:
+            file.write(re.sub(r"shared_cores: \d+", "shared_cores: 1", text))
         said = [projected(drover, folder, cluster, layout) for layout in layouts]
-    lines += ["| layout | ranks | measured ms | projected ms | error | cores shared ms |", "| --- | --- | --- | --- | --- | --- |"]
-    errors = []
-    for layout, seconds, (ranks, expected, parts) in zip(layouts, best, said):
-        errors.append(expected / seconds - 1)
-        lines.append(f"| `{layout}` | {ranks} | {1e3 * seconds:.1f} | {1e3 * expected:.1f} | {100 * errors[-1]:+.1f} % | {1e3 * parts['core_sharing']:.1f} |")
-    size = sorted(abs(error) for error in errors)
-    correlation = spearman(best, [expected for _, expected, _ in said])
-    lines += ["", f"{len(layouts)} layouts: median error {100 * size[len(size) // 2]:.1f} %, largest {100 * size[-1]:.1f} %, Spearman's rank correlation "
-              f"{correlation:.3f}. Load average of the machine ({os.cpu_count()} cores) between {min(loads):.1f} and {max(loads):.1f}."]
+        works = [projected(drover, folder, single, layout)[1] for layout in layouts]
+    lines += ["| layout | ranks | step ms | projected ms | error | of which sharing cores | processor ms | projected ms | error |",
+              "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    errors = [[expected / seconds - 1 for seconds, (_, expected, _) in zip(clock, said)], [b / a - 1 for a, b in zip(processor, works)]]
+    for i, (layout, (ranks, expected, parts)) in enumerate(zip(layouts, said)):
+        lines.append(f"| `{layout}` | {ranks} | {1e3 * clock[i]:.1f} | {1e3 * expected:.1f} | {100 * errors[0][i]:+.1f} % | {1e3 * parts['core_sharing']:.1f} | "
+                     f"{1e3 * processor[i]:.1f} | {1e3 * works[i]:.1f} | {100 * errors[1][i]:+.1f} % |")
+    lines.append("")
+    for what, error, correlation in (("Steps by the clock", errors[0], spearman(clock, [expected for _, expected, _ in said])),
+                                     ("Processor time", errors[1], spearman(processor, works))):
+        size = sorted(map(abs, error))
+        lines.append(f"{what}, {len(layouts)} layouts: median error {100 * size[len(size) // 2]:.1f} %, largest {100 * size[-1]:.1f} %, Spearman's rank "
+                     f"correlation {correlation:.3f}.")
+    lines.append(f"Load average of the machine ({os.cpu_count()} cores) between {min(loads):.1f} and {max(loads):.1f}.")
     text = "\n".join(lines)
     print(text)
     if options.report:

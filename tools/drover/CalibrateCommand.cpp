@@ -17,31 +17,32 @@ using namespace llvm;
 namespace drover::tool {
 namespace {
 
-Expected<double> projectedStep(const ProbedHost &probed, const cluster::Cluster &host) {
-  schedule::Result<planner::Projection> projection = planner::project(probed.shape, host, {probed.plan});
+Expected<double> projectedStep(const ProbedHost &probed, const schedule::Plan &plan, const cluster::Cluster &host) {
+  schedule::Result<planner::Projection> projection = planner::project(probed.shape, host, {plan});
   if (!projection)
     return createStringError(projection.error());
   return projection->stepSeconds;
 }
 
-/// What products and attention do not explain of the step of one thread is its passes, which on a host go through
-/// caches and are bound by arithmetic as often as by memory: their cost is the one that makes the projection meet the
-/// step. What a rank gains by further threads follows from the processor time that they lose to each other.
+/// What products, attention and collectives do not explain of the step of a rank on each core is its passes, which on a
+/// host go through caches and are bound by arithmetic as often as by memory: their cost is the one that makes the
+/// projection meet the step. What a rank gains by a thread on each core follows from its own step.
 Error fitProbe(const ProbedHost &probed, cluster::Cluster &host) {
-  cluster::Cluster single = host;
-  single.device.sharedCores = 1;
-  double &cost = single.device.passCost;
+  double &cost = host.device.passCost;
   double least = 0.01, most = 1000;
   for (int i = 0; i < 50; ++i) {
     cost = std::sqrt(least * most);
-    Expected<double> seconds = projectedStep(probed, single);
+    Expected<double> seconds = projectedStep(probed, probed.ranks, host);
     if (!seconds)
       return seconds.takeError();
-    (*seconds < probed.oneThread ? least : most) = cost;
+    (*seconds < probed.ranksSeconds ? least : most) = cost;
   }
-  host.device.passCost = cost;
+  // All that a rank does scales.
+  Expected<double> alone = projectedStep(probed, probed.threads, host);
+  if (!alone)
+    return alone.takeError();
   if (host.device.sharedCores > 1)
-    host.device.coreScaling = std::clamp(probed.oneThread / probed.allThreads, 1e-3, 1.0);
+    host.device.coreScaling = std::clamp(*alone / probed.threadsSeconds, 1e-3, 1.0);
   return Error::success();
 }
 
@@ -59,8 +60,8 @@ std::string describe(const cost::FitQuality &quality, const ProbedHost &probed, 
      << percent(quality.attention) << " (attention),\n"
      << percent(quality.collectives)
      << " (collectives), root mean squares. A step of the model that was compiled for it:\n"
-     << format("%.2f ms of processor time with one thread, %.2f ms with all.", 1e3 * probed.oneThread,
-               1e3 * probed.allThreads);
+     << format("%.2f ms of each core with a rank on each, %.2f ms with a thread on each.", 1e3 * probed.ranksSeconds,
+               1e3 * probed.threadsSeconds);
   return text;
 }
 

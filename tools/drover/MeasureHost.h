@@ -31,11 +31,12 @@ llvm::Expected<ProgramRun> runWithin(int64_t seconds, llvm::StringRef program, l
 /// where it is.
 llvm::Expected<cost::Measurements> measureHost(const CalibrationOptions &options, llvm::raw_ostream &log);
 
-/// Processor seconds of a step of a small decoder that is compiled here and run by one rank.
+/// A small decoder that is compiled here, on a rank of one thread for each core, and on one rank with a thread on each:
+/// both keep all cores busy, so that a step takes the processor time of all threads over the cores.
 struct ProbedHost {
   cost::ModelShape shape;
-  schedule::Plan plan;
-  double oneThread = 0, allThreads = 0;
+  schedule::Plan ranks, threads;
+  double ranksSeconds = 0, threadsSeconds = 0;
 };
 llvm::Expected<ProbedHost> probeHost(const CalibrationOptions &options, int64_t cores);
 
