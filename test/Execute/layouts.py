@@ -197,7 +197,7 @@ class Runner:
         emulated = self.arguments.emulated if options else ""
         dtype += ["--target=cuda"] if emulated else []
         run([self.arguments.drover, "compile", file if is_recorded else os.path.join(model, "config.json"), "--task=train", f"--seq-len={SEQUENCE}",
-             *shared_options(layout), *options, *dtype, "-o", "train"], folder, 300)
+             *shared_options(layout), *options, *dtype, "-o", "train"], folder, self.arguments.deadline)
         extra = [f"--document-separator={s.get('separator', 10)}"] if layout["mask"] == "documents" else []
         extra += [f"--ignore-label={s.get('ignore_label', 32)}"] if layout["ignore"] else []
         steps = self.arguments.steps
@@ -206,7 +206,7 @@ class Runner:
                    f"--weight-decay={s['weight_decay']}", f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}",
                    f"--grad-clip={s['grad_clip']}", "--init=model" if is_recorded else "--init=random", "--log=log.jsonl", "--save-gradients=g.safetensors",
                    "--save-weights=w.safetensors", "--threads=1", *batch_options(layout), *extra]
-        found = emulate(emulated, command, folder, len(name) + int(name[-1])) if emulated else run(command, folder, 240)
+        found = emulate(emulated, command, folder, len(name) + int(name[-1])) if emulated else run(command, folder, self.arguments.deadline)
         if found:
             raise Failed("\n".join(found[:3]))
         result = steps_of(folder), read_safetensors(os.path.join(folder, "g.safetensors")), read_safetensors(os.path.join(folder, "w.safetensors"))
@@ -298,6 +298,7 @@ def main():
     parser.add_argument("--more", action="store_true", help="vary the parameters of MORE too")
     parser.add_argument("--fix", default="", help="NAME=VALUE|VALUE..,..: only layouts with these values")
     parser.add_argument("--launcher", default="", help="put before the executable, {ranks} for their number")
+    parser.add_argument("--deadline", type=float, default=300, help="seconds of a compilation and of a run")
     parser.add_argument("--shard", default="0/1", help="K/N: every N-th layout, from K")
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--emulated", default="", metavar="SCRIPT")
