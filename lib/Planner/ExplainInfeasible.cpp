@@ -41,14 +41,14 @@ Infeasibility planner::explainInfeasible(const Problem &problem, const Space &sp
                                          double overflowBytes) {
   Infeasibility why;
   if (nearest) {
-    double usable = problem.cluster.device.usableBytes - problem.cluster.device.contextBytes;
+    double usable = problem.cluster.device.usableBytes;
     why.constraint = "memory: the layout that comes nearest (" + describe(*nearest) + ") needs " +
-                     gib(usable + overflowBytes) + " on its fullest stage, " + gib(overflowBytes) + " more than the " +
-                     gib(usable) + " that a " + problem.cluster.device.name + " leaves beside its context";
+                     gib(usable + overflowBytes) + " on its fullest stage, context included, " + gib(overflowBytes) +
+                     " more than the " + gib(usable) + " that are usable on a " + problem.cluster.device.name;
   } else {
     // The constraint that the layouts which come furthest fail at.
     const auto &rejections = space.getRejections();
-    for (const char *constraint : {"dp", "sequence length", "heads", "global batch", "layers"})
+    for (const char *constraint : {"dp", "sequence length", "heads", "global batch", "layers", "tp overlap"})
       if (auto rejection = rejections.find(constraint); rejection != rejections.end())
         why.constraint = std::string(constraint) + ": " + rejection->second.example;
     if (why.constraint.empty())

@@ -275,6 +275,11 @@ std::optional<Error> checkChoices(const Problem &problem) {
       return Error{"layers per chunk has " + number(chunks) + " entries: pp " + join(choices.pp) + " with " +
                    join(choices.chunks) + " chunks a rank has " + number(choices.pp[0] * choices.chunks[0])};
   }
+  if (!choices.microbatch.empty() &&
+      std::none_of(choices.microbatch.begin(), choices.microbatch.end(),
+                   [&](int64_t microbatch) { return problem.globalBatch % microbatch == 0; }))
+    return Error{"microbatch is " + join(choices.microbatch) + ": it must divide the global batch of " +
+                 number(problem.globalBatch) + " sequences"};
   if (choices.dp.size() == 1 && choices.microbatch.size() == 1 &&
       problem.globalBatch % (choices.dp[0] * choices.microbatch[0]) != 0)
     return Error{"the global batch of " + number(problem.globalBatch) + " sequences is not a multiple of microbatch " +

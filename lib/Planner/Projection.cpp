@@ -127,7 +127,7 @@ Projection planner::project(const cost::ModelShape &shape, const cluster::Cluste
     parts.sharing = shared - makespan + costs.optimizer * (std::max(1.0, ranks * threads / cores) - 1);
   }
   result.stepSeconds = costs.stepSeconds(makespan) + beside + parts.sharing;
-  result.bubbleRatio = parts.bubble / most;
+  result.bubbleRatio = schedule::expectedBubbleRatio(plan.schedule(), plan.pp, plan.chunks, costs.microbatches);
 
   result.tokens = static_cast<double>(plan.globalBatches.front()) * static_cast<double>(plan.sequenceLength);
   result.causalFlops = result.tokens * shape.flopsPerToken(plan.sequenceLength, cost::FlopsCount::Causal);

@@ -294,13 +294,18 @@ Result<Solution> Solver::run(bool bounded, bool withReasons) {
     solution.provenSeconds = solution.plans.back().projection.stepSeconds;
     return std::move(solution);
   }
-  // A layout that is given in full is answered whether it fits or not.
-  if (solution.searched == 1 && nearest) {
+  if (nearest && withReasons) {
+    // What was noted may be a bound of what it needs.
     Result<RankedPlan> only = evaluate(problem, *nearest);
     if (!only)
       return Error{only.error()};
-    solution.plans.push_back(std::move(*only));
-    solution.provenSeconds = solution.plans.front().projection.stepSeconds;
+    leastOverflow = only->peakBytes() - usable();
+    // A layout that is given in full is answered whether it fits or not.
+    if (solution.searched == 1) {
+      solution.priced = solution.replayed = 1;
+      solution.plans.push_back(std::move(*only));
+      solution.provenSeconds = solution.plans.front().projection.stepSeconds;
+    }
   }
   solution.nearest = nearest;
   if (withReasons)

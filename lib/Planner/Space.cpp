@@ -24,6 +24,13 @@ std::vector<int64_t> countUpTo(int64_t limit) {
     values.push_back(value);
   return values;
 }
+/// For messages: `1, 2 or 4`.
+std::string joined(const std::vector<int64_t> &values) {
+  std::string text;
+  for (size_t i = 0; i < values.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == values.size() ? " or " : ", ") + number(values[i]);
+  return text;
+}
 } // namespace
 
 Space::Space(const Problem &problem)
@@ -101,9 +108,12 @@ void Space::visitGrid(LayoutGroup group, const std::function<void(const LayoutGr
     group.microbatch = static_cast<int32_t>(microbatch);
     visitChunks(group, visit);
   }
-  if (!any)
-    reject("global batch",
-           number(problem.globalBatch) + " sequences are no multiple of a microbatch times dp " + number(group.dp));
+  if (!any) {
+    const std::vector<int64_t> &given = problem.choices.microbatch;
+    reject("global batch", number(problem.globalBatch) + " sequences are no multiple of " +
+                               (given.empty() ? "a microbatch" : "microbatch " + joined(given)) + " times dp " +
+                               number(group.dp));
+  }
 }
 
 void Space::visitChunks(LayoutGroup group, const std::function<void(const LayoutGroup &)> &visit) {
@@ -112,7 +122,7 @@ void Space::visitChunks(LayoutGroup group, const std::function<void(const Layout
   std::vector<int64_t> chunks = orAll(problem.choices.chunks, countUpTo(kSearchLimits.chunks));
   if (given > 0 && problem.choices.chunks.empty())
     chunks = {given / group.pp};
-  bool any = false;
+  bool any = false, anyOverlap = false;
   for (int64_t count : chunks) {
     // Chunks beyond the layers, the embedding and the head have nothing to do.
     if ((isFree && group.pp * count > problem.model.layers + 2) || (given && group.pp * count != given))
@@ -123,12 +133,21 @@ void Space::visitChunks(LayoutGroup group, const std::function<void(const Layout
     for (group.layers = 0; group.layers < variants[group.pp * count].size(); ++group.layers)
       for (group.recompute = 0; group.recompute < recomputes.size(); ++group.recompute)
         for (group.tpOverlap = 0; group.tpOverlap < tpOverlaps.size(); ++group.tpOverlap)
-          if (group.tp > 1 || tpOverlapOf(group) == "none")
+          if (group.tp > 1 || tpOverlapOf(group) == "none") {
+            anyOverlap = true;
             visit(group);
+          }
   }
-  if (!any)
+  if (!any && given > 0)
+    reject("layers",
+           "layers per chunk has " + number(given) + " entries, which pp " + number(group.pp) +
+               (problem.choices.chunks.empty() ? " does not divide"
+                                               : " with " + joined(problem.choices.chunks) + " chunks a rank has not"));
+  else if (!any)
     reject("layers", "pp " + number(group.pp) + " has no use for its chunks in " + number(problem.model.layers) +
                          " layers, embedding and head");
+  else if (!anyOverlap)
+    reject("tp overlap", tpOverlaps.front() + " is nothing for tp " + number(group.tp));
 }
 
 Plan Space::planOf(const LayoutGroup &group) const {

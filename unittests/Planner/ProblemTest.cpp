@@ -78,8 +78,10 @@ TEST(Problem, contradictionsAreOneErrorEach) {
       {[](Problem &p) { p.choices.layersPerChunk = {6, 5}; }, "layers per chunk sum to 11: the model has 12 layers"},
       {[](Problem &p) { p.choices.layersPerChunk = {6, 6}, p.choices.pp = {2}, p.choices.chunks = {2}; },
        "layers per chunk has 2 entries: pp 2 with 2 chunks a rank has 4"},
-      {[](Problem &p) { p.choices.dp = {8}, p.choices.microbatch = {3}; },
-       "the global batch of 32 sequences is not a multiple of microbatch 3 times dp 8"},
+      {[](Problem &p) { p.choices.dp = {8}, p.choices.microbatch = {8}; },
+       "the global batch of 32 sequences is not a multiple of microbatch 8 times dp 8"},
+      {[](Problem &p) { p.choices.microbatch = {3, 64}; },
+       "microbatch is 3,64: it must divide the global batch of 32 sequences"},
       {[](Problem &p) {
          p.choices.schedules = {schedule::ScheduleKind::OneForwardOneBackward}, p.choices.chunks = {2};
        },

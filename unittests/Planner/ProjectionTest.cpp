@@ -61,6 +61,16 @@ TEST(Projection, partsAddUpToTheStep) {
       }
 }
 
+// As `drover check` has it: (PP - 1) / (V M), though the head makes the last stage longer.
+TEST(Projection, bubbleRatioIsOfTheScheduleAlone) {
+  Layout layout = layoutOf(1, 1, 4, 2, 16);
+  layout.plan.chunks = 2;
+  schedule::Result<Projection> projection = project(smallModel(), smallCluster(), layout, {});
+  ASSERT_TRUE(projection) << projection.error();
+  EXPECT_DOUBLE_EQ(projection->bubbleRatio, 3.0 / 16);
+  EXPECT_GT(projection->breakdown.bubble, 0);
+}
+
 // Documents make attention cheaper, and uneven over CP and DP.
 TEST(Projection, documentsAreFewerPairsUnevenlySpread) {
   Layout layout = layoutOf(1, 4, 1, 8, 64);

@@ -72,7 +72,8 @@ TEST(Report, axesSendWhatTheirCollectivesAddUpTo) {
   for (const AxisTraffic &axis : traffic) {
     if (axis.placement.axes == cluster::AxisSet(cluster::Axis::PP)) {
       // A stage sends every microbatch on, or its gradient back.
-      double residual = 2. * 4096 * 8192 * static_cast<double>(plan.microbatch) / static_cast<double>(plan.tp * plan.cp);
+      double residual =
+          2. * 4096 * 8192 * static_cast<double>(plan.microbatch) / static_cast<double>(plan.tp * plan.cp);
       double microbatches = 32. / static_cast<double>(plan.microbatch * plan.dp);
       EXPECT_DOUBLE_EQ(axis.sentBytes, residual * microbatches);
     } else if (axis.placement.axes == cluster::AxisSet(cluster::Axis::DP) && plan.cp == 1) {

@@ -108,6 +108,50 @@ TEST(Search, namesTheConstraintThatLeavesNoLayout) {
   EXPECT_EQ(solution->infeasible->constraint, "global batch: 3 sequences are no multiple of a microbatch times dp 2");
 }
 
+TEST(Search, namesWhatIsGivenAndDoesNotGoTogether) {
+  auto constraintOf = [](const Problem &problem) {
+    schedule::Result<Solution> solution = solve(problem);
+    return !solution ? solution.error() : solution->infeasible ? solution->infeasible->constraint : "feasible";
+  };
+  Problem ring = makeProblem(8);
+  ring.choices.tp = {1};
+  ring.choices.tpOverlap = {"ring"};
+  EXPECT_EQ(constraintOf(ring), "tp overlap: ring is nothing for tp 1");
+  Problem entries = makeProblem(8);
+  entries.choices.pp = {2};
+  entries.choices.layersPerChunk = {entries.model.layers - 2, 1, 1};
+  EXPECT_EQ(constraintOf(entries), "layers: layers per chunk has 3 entries, which pp 2 does not divide");
+  Problem batch = makeProblem(8);
+  batch.globalBatch = 8;
+  batch.choices.microbatch = {2, 4};
+  batch.choices.dp = {8};
+  EXPECT_EQ(constraintOf(batch), "global batch: 8 sequences are no multiple of microbatch 2 or 4 times dp 8");
+}
+
+TEST(Search, aLayoutThatDoesNotFitNeedsWhatItsRowSays) {
+  Problem problem = makeProblem(8);
+  problem.cluster.device.usableBytes = problem.cluster.device.contextBytes + 1e9;
+  problem.choices.tp = problem.choices.cp = problem.choices.pp = {1};
+  problem.choices.dp = {8};
+  problem.choices.microbatch = problem.choices.chunks = problem.choices.run = {1};
+  problem.choices.zero = {0};
+  problem.choices.recompute = {"none"};
+  problem.choices.tpOverlap = {"none"};
+  problem.choices.schedules = {schedule::ScheduleKind::OneForwardOneBackward};
+  problem.choices.layersPerChunk = {problem.model.layers};
+  schedule::Result<Solution> solution = solve(problem);
+  ASSERT_TRUE(solution) << solution.error();
+  ASSERT_EQ(solution->plans.size(), 1u);
+  EXPECT_FALSE(solution->plans.front().fits);
+  EXPECT_EQ(solution->priced, 1);
+  EXPECT_EQ(solution->replayed, 1);
+  ASSERT_TRUE(solution->infeasible);
+  double needed = solution->plans.front().peakBytes() + problem.cluster.device.contextBytes;
+  char text[64];
+  std::snprintf(text, sizeof text, "needs %.1f GiB on its fullest stage", needed / (1 << 30));
+  EXPECT_NE(solution->infeasible->constraint.find(text), std::string::npos) << solution->infeasible->constraint;
+}
+
 TEST(Search, verifyFindsWhatIsWrong) {
   Problem problem = makeProblem(8);
   problem.choices.tp = {2};

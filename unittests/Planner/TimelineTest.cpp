@@ -33,7 +33,8 @@ DetailedPlan makePlan(schedule::ScheduleKind kind, int64_t chunks) {
 constexpr schedule::ScheduleKind kInterleaved = schedule::ScheduleKind::Interleaved;
 
 TEST(Timeline, lanesDoOneThingAtATime) {
-  for (auto [kind, chunks] : {std::pair{kInterleaved, int64_t{3}}, {schedule::ScheduleKind::ZeroBubbleH1, int64_t{1}}}) {
+  for (auto [kind, chunks] :
+       {std::pair{kInterleaved, int64_t{3}}, {schedule::ScheduleKind::ZeroBubbleH1, int64_t{1}}}) {
     DetailedPlan plan = makePlan(kind, chunks);
     std::vector<TimelineSpan> spans = timelineOf(plan);
     for (size_t i = 1; i < spans.size(); ++i)

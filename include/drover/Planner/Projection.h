@@ -61,6 +61,7 @@ struct Projection {
   double tokens = 0;                                        // of a step
   int64_t ranks = 1;
   double peak = 0; // FLOP/s of a device in the dense bf16 format
+  /// By the schedule alone: DESIGN section 3, chunks of equal cost.
   double bubbleRatio = 0;
 
   double mfu() const { return causalFlops / perPeak(); }
