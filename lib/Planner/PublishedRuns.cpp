@@ -23,7 +23,18 @@ public:
     auto found = row.find(column);
     return found == row.end() ? "" : found->second;
   }
-  bool yes(const char *column) const { return text(column) == "y"; }
+  bool yes(const char *column) { return oneOf(column, {"y", "n"}) == "y"; }
+  /// A word of a closed list, or nothing.
+  std::string oneOf(const char *column, std::initializer_list<const char *> words) {
+    std::string field = text(column), listed;
+    for (const char *word : words) {
+      if (field.empty() || field == word)
+        return field;
+      listed += (listed.empty() ? "" : ", ") + std::string(word);
+    }
+    fail("column " + std::string(column) + " is '" + field + "': expected one of " + listed);
+    return "";
+  }
   bool has(const char *column, const char *part) const { return text(column).find(part) != std::string::npos; }
   bool starts(const char *column, const char *part) const { return text(column).rfind(part, 0) == 0; }
 
@@ -80,6 +91,9 @@ void readPlan(RowReader &row, schedule::Plan &plan) {
   if (gpus % inner != 0)
     row.fail(std::to_string(gpus) + " GPUs are not a multiple of TP x CP x PP (" + std::to_string(inner) + ")");
   plan.dp = std::max<int64_t>(1, gpus / inner);
+  if (int64_t dp = row.count("dp", plan.dp); dp != plan.dp)
+    row.fail("column dp is " + std::to_string(dp) + ": " + std::to_string(gpus) + " GPUs by TP x CP x PP (" +
+             std::to_string(inner) + ") leave " + std::to_string(plan.dp));
   plan.microbatch = row.count("micro_batch", 1);
   if (plan.pp > 1 && row.has("notes", "local batch"))
     plan.microbatch = 1; // torchtitan's default; the row has what a rank does in a step
@@ -102,19 +116,24 @@ void readPlan(RowReader &row, schedule::Plan &plan) {
 }
 
 void readSoftware(RowReader &row, const schedule::Plan &plan, Software &software) {
-  std::string attention = row.text("attention");
-  software.attention = attention.rfind("fused", 0) == 0 ? "flash3" : attention;
+  software.attention =
+      row.starts("attention", "fused")
+          ? "flash3"
+          : row.oneOf("attention", {"flash3", "flash2", "triton", "unfused", "fused (flash3 or cuDNN)"});
   software.sequenceParallel = row.yes("sequence_parallel");
   software.tpOverlap = row.yes("tp_overlap") ? cost::TpOverlap::Ring : cost::TpOverlap::None;
-  software.dpOverlap = row.yes("dp_overlap")                        ? Software::DpOverlap::Both
-                       : row.text("dp_overlap") == "gradients only" ? Software::DpOverlap::Gradients
-                                                                    : Software::DpOverlap::None;
+  std::string dpOverlap = row.oneOf("dp_overlap", {"y", "n", "gradients only"});
+  software.dpOverlap = dpOverlap == "y"                ? Software::DpOverlap::Both
+                       : dpOverlap == "gradients only" ? Software::DpOverlap::Gradients
+                                                       : Software::DpOverlap::None;
   software.fineBuckets = true;
-  software.fusedElementwise = row.text("elementwise") != "eager";
+  software.fusedElementwise = row.oneOf("elementwise", {"fused", "eager"}) != "eager";
   software.fp8 = row.text("precision") == "fp8";
   software.boosted = row.has("notes", "vboost on");
   software.nvls = !row.has("notes", "NVLS off");
   software.gradientBytes = row.count("gradient_bytes", 4);
+  if (software.gradientBytes != 2 && software.gradientBytes != 4)
+    row.fail("column gradient_bytes is '" + row.text("gradient_bytes") + "': expected 2 or 4");
   if (size_t at = row.text("fsdp_or_zero").find("group="); at != std::string::npos)
     software.shardRanks = std::strtoll(row.text("fsdp_or_zero").c_str() + at + 6, nullptr, 10);
   if (software.shardRanks >= plan.dp)
@@ -134,8 +153,12 @@ void readSoftware(RowReader &row, const schedule::Plan &plan, Software &software
 }
 
 double readSeconds(RowReader &row, const PublishedRun &run) {
-  if (double seconds = row.number("step_time_s"); seconds > 0)
+  if (!row.text("step_time_s").empty()) {
+    double seconds = row.number("step_time_s");
+    if (!(seconds > 0))
+      row.fail("column step_time_s is '" + row.text("step_time_s") + "': expected seconds above 0");
     return seconds;
+  }
   double rate = row.number("tflops_per_gpu") * 1e12;
   if (!(rate > 0)) {
     row.fail("no step time and no TFLOP/s");

@@ -180,6 +180,23 @@ TEST(PublishedRuns, errors) {
             "precision 'int8': expected bf16, fp16 or fp8");
   EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,,s,"), "no step time and no TFLOP/s");
   EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,1,s,LoRA"), "frozen weights (LoRA)");
+  EXPECT_EQ(faultOf("a,32,4096,32,8,14336,?,128256,8192,128,1,8,G,2,bf16,1,s,"),
+            "column gated_mlp is '?': expected one of y, n");
+  EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,-1,s,"),
+            "column step_time_s is '-1': expected seconds above 0");
+  auto faultOfColumn = [](const std::string &column, const std::string &value) {
+    std::string table = kRow;
+    table.insert(table.find('\n'), "," + column);
+    return readRun(parseTable(table + "a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,1,s,," + value)->front())
+        .error();
+  };
+  EXPECT_EQ(faultOfColumn("attention", "zebra"),
+            "column attention is 'zebra': expected one of flash3, flash2, triton, unfused, fused (flash3 or cuDNN)");
+  EXPECT_EQ(faultOfColumn("tp_overlap", "maybe"), "column tp_overlap is 'maybe': expected one of y, n");
+  EXPECT_EQ(faultOfColumn("dp_overlap", "q"), "column dp_overlap is 'q': expected one of y, n, gradients only");
+  EXPECT_EQ(faultOfColumn("elementwise", "x"), "column elementwise is 'x': expected one of fused, eager");
+  EXPECT_EQ(faultOfColumn("gradient_bytes", "3"), "column gradient_bytes is '3': expected 2 or 4");
+  EXPECT_EQ(faultOfColumn("dp", "2"), "column dp is 2: 8 GPUs by TP x CP x PP (2) leave 4");
   EXPECT_EQ(parseTable("id,a\n1\n").error(), "row 1 has 1 fields: expected 2");
   EXPECT_EQ(parseTable("id,a\n1,\"x\n").error(), "a quoted field does not end");
 }
