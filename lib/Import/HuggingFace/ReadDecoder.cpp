@@ -117,6 +117,14 @@ void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef 
   if (parameters && parameters->get("rope_theta") && config.has(thetaKey) && decoder.theta != topTheta)
     config.error(thetaKey, "config has '" + thetaKey + "' " + text(topTheta) + " but 'rope_parameters' has " +
                                text(decoder.theta));
+  // A family with keys of its own does not read the usual ones: Hugging Face writes both where they say the same.
+  auto holdAgainst = [&](StringRef usual, StringRef own, double value) {
+    if (own != usual && config.has(usual) && config.number(usual, value) != value)
+      config.error(usual, "config has '" + usual + "' " + text(config.number(usual, value)) +
+                              ", which this model reads from '" + own + "' and 'rope_parameters': " + text(value));
+  };
+  holdAgainst("rope_theta", thetaKey, decoder.theta);
+  holdAgainst("partial_rotary_factor", fractionKey, fraction);
   if (!(decoder.theta > 0))
     config.error(parameters ? place("rope_theta") : thetaKey.str(),
                  "config expects a positive rope theta, not " + text(decoder.theta));
