@@ -20,6 +20,9 @@ import sys
 import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(TOP, "python"))
+from drover.pages import put_between_marks  # noqa: E402
+
 MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 2048, "hidden_size": 256, "intermediate_size": 704,
          "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4, "max_position_embeddings": 512, "rms_norm_eps": 1e-6,
          "rope_theta": 1e4, "hidden_act": "silu", "initializer_range": 0.02, "tie_word_embeddings": False}
@@ -163,12 +166,7 @@ def main():
     text = "\n".join(lines)
     print(text)
     if options.report:
-        with open(options.report) as file:
-            page = file.read()
-        first, last = "<!-- closed_loop.py -->", "<!-- end -->"
-        page = page[: page.index(first) + len(first)] + "\n" + text + "\n" + page[page.index(last):]
-        with open(options.report, "w") as file:
-            file.write(page)
+        put_between_marks(options.report, "closed_loop.py", text)
 
 
 if __name__ == "__main__":

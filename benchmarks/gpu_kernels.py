@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 
 from gpu_program import TOP, Launch, Program
+from drover.pages import put_between_marks
 
 FLAT = 1 << 18  # elements of flat bodies
 ROWS = 128  # positions of a sequence
@@ -215,13 +216,10 @@ def main():
     arguments = parser.parse_args()
     os.environ.setdefault("DROVER_EMU_QUIET", "1")
     text = "\n".join(table_of(os.path.abspath(arguments.build), model) for model in arguments.model)
-    if not arguments.report:
-        return print(text)
-    with open(arguments.report) as file:
-        page = file.read()
-    marks = re.compile(r"(<!-- gpu_kernels.py -->\n).*?(<!-- end -->)", re.S)
-    with open(arguments.report, "w") as file:
-        file.write(marks.sub(lambda mark: mark[1] + text + mark[2], page))
+    if arguments.report:
+        put_between_marks(arguments.report, "gpu_kernels.py", text)
+    else:
+        print(text)
 
 
 if __name__ == "__main__":

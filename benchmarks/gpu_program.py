@@ -3,8 +3,10 @@ what every kernel promises of its arguments. Read off the IR behind cuda-name-ke
 import os
 import re
 import subprocess
+import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(TOP, "python"))
 BYTES = {"i8": 1, "i1": 1, "bf16": 2, "f16": 2, "i32": 4, "f32": 4, "i64": 8, "f64": 8}
 
 

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 
 from gpu_program import TOP, Collective, Launch, Matmul, Program
+from drover.pages import put_between_marks
 
 # The two layouts of Llama 3's report (arXiv 2407.21783, table 4).
 LLAMA3 = "tp=8 cp=1 pp=16 dp=128 chunks=8 layers-per-chunk=0,1*126,0 seq-len=8192 global-batch=2048 tp-overlap=bulk"
@@ -144,13 +145,10 @@ def main():
     parser.add_argument("--layout", action="append")
     arguments = parser.parse_args()
     text = "\n".join(page_of(os.path.abspath(arguments.build), arguments.model, arguments.cluster, layout) for layout in arguments.layout or LAYOUTS)
-    if not arguments.report:
-        return print(text)
-    with open(arguments.report) as file:
-        page = file.read()
-    marks = re.compile(r"(<!-- roofline.py -->\n).*?(<!-- end -->)", re.S)
-    with open(arguments.report, "w") as file:
-        file.write(marks.sub(lambda mark: mark[1] + text + mark[2], page))
+    if arguments.report:
+        put_between_marks(arguments.report, "roofline.py", text)
+    else:
+        print(text)
 
 
 if __name__ == "__main__":

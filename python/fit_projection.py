@@ -21,6 +21,8 @@ import tempfile
 
 import numpy as np
 
+from drover.pages import put_between_marks
+
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HUBER = 0.04  # residuals beyond count linearly
 PRIOR_WEIGHT = 0.012  # a constant one width from its prior costs as a row that is off by this
@@ -320,12 +322,7 @@ def main():
             with open(os.path.join(TOP, "clusters", "devices", name + ".yaml"), "w") as file:
                 file.write(content)
     if options.report:
-        with open(options.report) as file:
-            page = file.read()
-        first, last = "<!-- fit_projection.py -->", "<!-- end -->"
-        page = page[: page.index(first) + len(first)] + "\n" + text + "\n" + page[page.index(last):]
-        with open(options.report, "w") as file:
-            file.write(page)
+        put_between_marks(options.report, "fit_projection.py", text)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from running import Failed, run
+from running import Failed, emulate, run
 
 PYTHON = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "python")
 
@@ -33,8 +33,10 @@ def main():
         def dump(name, layout, step, emulated=None):
             run([options.drover, "compile", os.path.join(folder, "model.onnx"), "--task=train", f"--target={'cuda' if emulated else 'host'}",
                  "--compute-dtype=f32", "--seq-len=32", "--microbatch=1", "--global-batch=4", *layout, "-o", os.path.join(scratch, name)])
-            run([*([os.path.abspath(emulated)] if emulated else []), os.path.join(scratch, name), "--data=" + os.path.join(folder, "tokens.u16"), "--steps=2", "--dump=.",
-                 f"--dump-step={step}", f"--dump-file={name}.safetensors"], scratch)
+            command = [os.path.join(scratch, name), "--data=" + os.path.join(folder, "tokens.u16"), "--steps=2", "--dump=.", f"--dump-step={step}",
+                       f"--dump-file={name}.safetensors"]
+            if found := emulate(emulated, command, scratch, os.environ.get("DROVER_EMU_SEED", 0)) if emulated else run(command, scratch):
+                raise Failed("\n".join(found[:3]))
             return os.path.join(scratch, name + ".safetensors")
 
         one, many = dump("one", [], 1), dump("many", layout, 1, options.emulated)

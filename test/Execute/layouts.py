@@ -86,16 +86,13 @@ def complete(rng, base, values):
 
 def extend(rng, base, values):
     """A random allowed layout that extends `base`; None only where there is none."""
-    missing = [name for name in values if name not in base]
-    if not is_allowed(base) or not missing:
-        return dict(base) if is_allowed(base) else None
-    # What rules speak of most is chosen first.
-    name = missing[0]
-    for value in rng.sample(values[name], len(values[name])):
-        layout = extend(rng, {**base, name: value}, values)
-        if layout:
-            return {key: layout[key] for key in values}
-    return None
+    if not is_allowed(base):
+        return None
+    name = next((name for name in values if name not in base), None)
+    if name is None:
+        return {key: base[key] for key in values}
+    extensions = (extend(rng, {**base, name: value}, values) for value in rng.sample(values[name], len(values[name])))
+    return next(filter(None, extensions), None)
 
 
 def tuples_of(layout, names, strength):

@@ -110,7 +110,7 @@ static BuildFn compareInt(arith::CmpIPredicate predicate) {
   };
 }
 
-static BuildFn select() {
+BuildFn lower::selectNode() {
   return [](ImplicitLocOpBuilder &b, ValueRange values) -> Value {
     return arith::SelectOp::create(b, values[0], values[1], values[2]);
   };
@@ -136,10 +136,10 @@ void RowProgramBuilder::addEmbedding(tfm::EmbeddingOp op) {
   auto number = [&](int64_t value) { return constant(IntegerAttr::get(i64, value)); };
   NodeId row = binary("arith.subi", compute(i64, {id}, extendToI64()), load(op.getOffset(), Role::Uniform));
   NodeId here = compute(i1, {row, number(table.shape[0])}, compareInt(arith::CmpIPredicate::ult));
-  NodeId safe = compute(i64, {here, row, number(0)}, select());
+  NodeId safe = compute(i64, {here, row, number(0)}, selectNode());
   NodeId value = gather(op, table, 0, access, safe, false);
   Type type = program.nodes[value].type;
-  define(op.getResult(), compute(type, {here, value, constant(type, 0.0)}, select()));
+  define(op.getResult(), compute(type, {here, value, constant(type, 0.0)}, selectNode()));
 }
 
 void RowProgramBuilder::addLogits(Operation *op) {
@@ -159,7 +159,7 @@ void RowProgramBuilder::addLogits(Operation *op) {
   };
   auto masked = [&](NodeId value, double padding) {
     Type type = program.nodes[value].type;
-    return valid ? compute(type, {*valid, value, constant(type, padding)}, select()) : value;
+    return valid ? compute(type, {*valid, value, constant(type, padding)}, selectNode()) : value;
   };
   if (auto max = dyn_cast<tfm::LogitsMaxOp>(op)) {
     columnsFrom(max.getOffset());
@@ -180,19 +180,20 @@ void RowProgramBuilder::addLogits(Operation *op) {
       // This kernel computes the logits, and stores a row behind these sums at the earliest: pick the label's while
       // they pass. No label that does not count is a column.
       NodeId hit = compute(i1, {columnIndex(), id}, compareInt(arith::CmpIPredicate::eq));
-      return define(sum.getTarget(), reduce(RowReduction::Sum, compute(type, {hit, x, constant(type, 0.0)}, select())));
+      return define(sum.getTarget(),
+                    reduce(RowReduction::Sum, compute(type, {hit, x, constant(type, 0.0)}, selectNode())));
     }
     // The label's logit where the label counts; element 0 is read, and not used, where it does not.
     NodeId counts = first ? compute(i1, {id, constant(IntegerAttr::get(i64, program.domain.cols))},
                                     compareInt(arith::CmpIPredicate::ult))
                           : compute(i1, {id, zero}, compareInt(arith::CmpIPredicate::sge));
-    NodeId safe = compute(i64, {counts, id, zero}, select());
+    NodeId safe = compute(i64, {counts, id, zero}, selectNode());
     View row = logits;
     row.shape.pop_back();
     row.strides.pop_back();
     NodeId target = convert(
         gather(op, logits, logits.shape.size() - 1, accessOf(row, Role::Row, program.domain.cols), safe, false), type);
-    return define(sum.getTarget(), compute(type, {counts, target, constant(type, 0.0)}, select()));
+    return define(sum.getTarget(), compute(type, {counts, target, constant(type, 0.0)}, selectNode()));
   }
   auto gradient = cast<tfm::CrossEntropyGradOp>(op);
   columnsFrom(gradient.getOffset());
@@ -201,11 +202,11 @@ void RowProgramBuilder::addLogits(Operation *op) {
   NodeId id = label(gradient.getLabels());
   NodeId seed = convert(load(gradient.getSeed(), Role::Uniform), type);
   NodeId counts = compute(i1, {id, zero}, compareInt(arith::CmpIPredicate::sge));
-  NodeId scale = compute(type, {counts, seed, constant(type, 0.0)}, select());
+  NodeId scale = compute(type, {counts, seed, constant(type, 0.0)}, selectNode());
   NodeId inverse = div(scale, load(gradient.getSum(), Role::Row));
   NodeId probability = mul(exp(sub(x, load(gradient.getMaximum(), Role::Row))), inverse);
   NodeId hit = compute(i1, {columnIndex(), columnOf(id)}, compareInt(arith::CmpIPredicate::eq));
-  NodeId minus = compute(type, {hit, scale, constant(type, 0.0)}, select());
+  NodeId minus = compute(type, {hit, scale, constant(type, 0.0)}, selectNode());
   define(gradient.getResult(), masked(sub(probability, minus), 0.0));
 }
 

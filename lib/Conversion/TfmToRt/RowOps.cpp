@@ -286,10 +286,7 @@ LogicalResult RowProgramBuilder::add(Operation *op) {
         if (isa<BlockArgument>(accumulate.getAccumulator())) {
           Node flag(NodeKind::CallAccumulates, IntegerType::get(context, 1));
           flag.perRow = true;
-          auto choose = [](ImplicitLocOpBuilder &b, ValueRange values) -> Value {
-            return arith::SelectOp::create(b, values[0], values[1], values[2]);
-          };
-          sum = compute(program.nodes[old].type, {push(std::move(flag)), sum, value}, choose);
+          sum = compute(program.nodes[old].type, {push(std::move(flag)), sum, value}, selectNode());
         }
         return define(accumulate.getResult(), sum), success();
       })

@@ -133,6 +133,8 @@ private:
 
 /// f32 for the narrow floats, the type itself otherwise.
 mlir::Type computeType(mlir::Type type);
+/// operands[0] ? operands[1] : operands[2]
+BuildFn selectNode();
 /// True for bf16 and f16.
 bool isNarrowFloat(mlir::Type type);
 

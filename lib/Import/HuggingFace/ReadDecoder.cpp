@@ -119,9 +119,10 @@ void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef 
                                text(decoder.theta));
   // A family with keys of its own does not read the usual ones: Hugging Face writes both where they say the same.
   auto holdAgainst = [&](StringRef usual, StringRef own, double value) {
-    if (own != usual && config.has(usual) && config.number(usual, value) != value)
-      config.error(usual, "config has '" + usual + "' " + text(config.number(usual, value)) +
-                              ", which this model reads from '" + own + "' and 'rope_parameters': " + text(value));
+    double other = own == usual ? value : config.number(usual, value);
+    if (other != value)
+      config.error(usual, "config has '" + usual + "' " + text(other) + ", which this model reads from '" + own +
+                              "' and 'rope_parameters': " + text(value));
   };
   holdAgainst("rope_theta", thetaKey, decoder.theta);
   holdAgainst("partial_rotary_factor", fractionKey, fraction);
