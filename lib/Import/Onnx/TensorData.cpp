@@ -104,10 +104,11 @@ Expected<std::optional<DataRange>> TensorData::range(const Tensor &tensor) {
       return data.takeError();
     return result;
   }
-  if (!tensor.raw)
-    return std::nullopt;
+  // Of values that lie in no file too: a tensor without data is an error here, not where it is first read.
   if (Expected<StringRef> data = bytes(tensor); !data)
     return data.takeError();
+  if (!tensor.raw)
+    return std::nullopt;
   result.file = sys::path::filename(model.path).str();
   result.offset = tensor.raw->data() - model.buffer->getBufferStart();
   result.bytes = tensor.raw->size();
