@@ -101,6 +101,73 @@ def tables():
                  [tensor(name, np.asarray(array, np.float32)) for name, array in weights.items()])
 
 
+def weights_in(constants):
+    """Weights of every role: all in Constant nodes, or all in initializers beside the mask. The program is the same."""
+    table = values(V, H, seed=1)
+    mask = np.where(np.arange(8) > np.arange(8)[:, None], -1e4, 0).astype(np.float32)
+    tensors = {
+        "wte.weight": table, "/ln/Constant_output_0": np.ones(H, np.float32), "/ln/Constant_1_output_0": values(H, seed=2),
+        "/fc/Constant_output_0": values(H, H, seed=3), "pos_emb": values(1, 8, H, seed=4),
+        "onnx::MatMul_9": table.T, "/fc/Constant_1_output_0": values(H, seed=5), "mask": mask,
+    }
+    nodes = [
+        node("Gather", ["wte.weight", "input_ids"], ["x"], "/wte/Gather"),
+        node("Add", ["x", "pos_emb"], ["p"], "/Add"),
+        node("LayerNormalization", ["p", "/ln/Constant_output_0", "/ln/Constant_1_output_0"], ["n"], "/ln/LayerNormalization"),
+        node("Transpose", ["n"], ["t"], "/attn/Transpose", perm=[0, 2, 1]),
+        node("MatMul", ["n", "t"], ["s"], "/attn/MatMul"),
+        node("Add", ["s", "mask"], ["m"], "/attn/Add"),
+        node("Softmax", ["m"], ["a"], "/attn/Softmax"),
+        node("MatMul", ["a", "n"], ["c"], "/attn/MatMul_1"),
+        node("MatMul", ["c", "/fc/Constant_output_0"], ["f"], "/fc/MatMul"),
+        node("Add", ["/fc/Constant_1_output_0", "f"], ["b"], "/fc/Add"),
+        node("MatMul", ["b", "onnx::MatMul_9"], ["logits"], "/lm_head/MatMul"),
+    ]
+    initializers = [tensor(name, array) for name, array in tensors.items()]
+    if constants:
+        # Behind what reads them, and one as a list of floats.
+        nodes += [constant(name, array) for name, array in list(tensors.items())[:-2]]
+        bias = tensors["/fc/Constant_1_output_0"]
+        nodes.append(node("Constant", [], ["/fc/Constant_1_output_0"], value_floats=[float(value) for value in bias]))
+        initializers = [tensor("mask", mask)]
+    return model(nodes, [ids(dims=(2, 8))], [out("logits", [2, 8, V])], initializers)
+
+
+def mixed_constants():
+    """Weights in initializers: a Constant is one only where its values say so. An exporter writes ones and zeros for a norm without weights."""
+    turn = np.zeros((H, H), np.float32)
+    turn[np.arange(H), (np.arange(H) + H // 2) % H] = np.where(np.arange(H) < H // 2, -1, 1)
+    tensors = {"ones": np.ones(H, np.float32), "zeros": np.zeros(H, np.float32), "/fc/Constant_output_0": values(H, H, seed=3),
+               "turn": turn, "shift": values(4, seed=4).repeat(2)}
+    nodes = [constant(name, array) for name, array in tensors.items()] + [
+        node("Gather", ["wte.weight", "input_ids"], ["x"], "/wte/Gather"),
+        node("LayerNormalization", ["x", "ones", "zeros"], ["n"], "/ln/LayerNormalization"),
+        node("MatMul", ["n", "/fc/Constant_output_0"], ["f"], "/fc/MatMul"),
+        node("MatMul", ["f", "turn"], ["r"], "/rotate/MatMul"),
+        node("Add", ["r", "shift"], ["b"], "/Add"),
+        node("MatMul", ["b", "onnx::MatMul_9"], ["logits"], "/lm_head/MatMul"),
+    ]
+    return model(nodes, [ids(dims=(2, 8))], [out("logits", [2, 8, V])],
+                 [tensor("wte.weight", values(V, H, seed=1)), tensor("onnx::MatMul_9", values(H, V, seed=2))])
+
+
+def no_parameters():
+    """A table of sines and a matrix of zeros and ones: there is nothing to train."""
+    angles = np.arange(float(V))[:, None] / 100 ** (np.arange(H) // 2 * 2 / H)
+    waves = np.where(np.arange(H) % 2, np.cos(angles), np.sin(angles)).astype(np.float32)
+    nodes = [constant("waves", waves), node("Gather", ["waves", "input_ids"], ["x"]), node("MatMul", ["x", "pairs"], ["logits"])]
+    return model(nodes, [ids(dims=(2, 8))], [out("logits", [2, 8, V])],
+                 [tensor("pairs", (np.arange(V) // 2 == np.arange(H)[:, None]).astype(np.float32))])
+
+
+def lacking(dims, data, constant=False):
+    """A weight without values, or without sizes."""
+    weight = TensorProto(name="" if constant else "h.weight", data_type=FLOAT, dims=dims, raw_data=b"" if data else None)
+    first = [node("Constant", [], ["h.weight"], value=weight)] if constant else []
+    return model(first + [node("MatMul", ["x", "h.weight"], ["y"], "h")], [out("x", [2, 8])], [out("y", [2, dims[-1]])],
+                 [] if constant else [weight])
+
+
 def signature_names():
     """The dynamo exporter: names in metadata of IR 10, a buffer that is no parameter, one table for embedding and head."""
     def meta(n, fx, scopes):
@@ -386,6 +453,10 @@ FILES = {
     "attention23": attention23, "group_query": group_query, "unsorted": unsorted, "cycle": cycle, "dangling": dangling,
     "duplicate": duplicate, "ir3_inputs": ir3_inputs, "functions": functions, "branch": branch, "unsupported": unsupported,
     "storage_forms": storage_forms,
+    "constant_weights": lambda: weights_in(constants=True), "initializer_weights": lambda: weights_in(constants=False),
+    "mixed_constants": mixed_constants, "no_parameters": no_parameters,
+    "no_data": lambda: lacking([8, 4], data=False), "no_columns": lambda: lacking([8, 0], data=True),
+    "constant_no_columns": lambda: lacking([8, 0], data=True, constant=True),
     "gather_index": lambda: index_of("Gather", [0, 2], axis=0),
     "gather_elements_index": lambda: index_of("GatherElements", [[0, 3]], axis=1),
     "gather_nd_index": lambda: index_of("GatherND", [[0, 5]]),

@@ -152,6 +152,9 @@ int main(int argc, char **argv) {
   llvm::cl::ParseCommandLineOptions(argc, argv, "Predicts the step times of published training runs.\n");
   if (!cost::parseFlopsCount(flopsCount))
     return fail("--flops-count=" + llvm::Twine(flopsCount) + ": expected causal, full or hardware");
+  // The next option, where the value was forgotten.
+  if (llvm::StringRef(clustersPath).starts_with("--"))
+    return fail("--clusters: expected --clusters=FOLDER, not '" + llvm::Twine(clustersPath) + "'");
   auto buffer = llvm::MemoryBuffer::getFile(tablePath);
   if (!buffer)
     return fail("cannot read '" + llvm::Twine(tablePath) + "': " + buffer.getError().message());

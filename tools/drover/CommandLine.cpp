@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "CommandLine.h"
 #include "Subcommands.h"
+#include "drover/Pipelines/ImportModel.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Option/OptTable.h"
 #include "llvm/Option/Option.h"
@@ -62,11 +63,42 @@ Error unknownOption(const Subcommand &command, StringRef argument) {
                            " --help' lists what is accepted");
 }
 
+/// Given as `--tp 2`, not `--tp=2`.
+bool standsApart(const Arg &argument) {
+  const Arg *given = argument.getAlias() ? argument.getAlias() : &argument;
+  return given->getOption().getKind() == Option::SeparateClass;
+}
+
+/// Whoever forgets a value gives the next option in its place. A value that is not a number and begins so stands behind
+/// `=`.
+bool isOption(StringRef value) {
+  double number;
+  return value.size() > 1 && value.starts_with("-") && value.getAsDouble(number);
+}
+
 Error checkOption(const OptionTable &table, const Arg &argument) {
   Option option = argument.getOption().getUnaliasedOption();
-  if (option.getKind() == Option::FlagClass || *argument.getValue())
+  if (option.getKind() == Option::FlagClass)
     return Error::success();
-  return createStringError(nameOf(option) + ": expected " + asGiven(option, table.getOptionMetaVar(option.getID())));
+  StringRef value = argument.getValue();
+  bool isForgotten = standsApart(argument) && isOption(value);
+  if (!value.empty() && !isForgotten)
+    return Error::success();
+  return createStringError(nameOf(option) + ": expected " + asGiven(option, table.getOptionMetaVar(option.getID())) +
+                           (isForgotten ? ", not '" + value + "'" : ""));
+}
+
+/// A forgotten value takes MODEL, too.
+std::string whereModelWent(const InputArgList &arguments) {
+  for (const Arg *argument : arguments) {
+    Option option = argument->getOption().getUnaliasedOption();
+    StringRef value = option.getKind() == Option::InputClass || option.getKind() == Option::FlagClass
+                          ? StringRef()
+                          : StringRef(argument->getValue());
+    if (!value.empty() && standsApart(*argument) && modelKindOf(value) != ModelKind::Unknown)
+      return ("; '" + value + "' is the value of " + nameOf(option) + " here").str();
+  }
+  return "";
 }
 
 /// One value an option, except where several add up.
@@ -117,7 +149,8 @@ Expected<CommandLine> CommandLine::parse(const Subcommand &command, ArrayRef<con
     return CommandLine(std::move(parsed));
   }
   if (models.empty())
-    return createStringError("expected MODEL: an .onnx file, a Hugging Face config.json or an .mlir file");
+    return createStringError("expected MODEL: an .onnx file, a Hugging Face config.json or an .mlir file" +
+                             whereModelWent(parsed));
   if (models.size() > 1)
     return createStringError("expected one MODEL, not '" + join(models, "' and '") + "'");
   return CommandLine(std::move(parsed));

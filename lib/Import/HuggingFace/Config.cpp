@@ -3,10 +3,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "Config.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
 using namespace drover::huggingface;
+
+std::string drover::huggingface::textOf(double value) {
+  std::string result;
+  llvm::raw_string_ostream(result) << llvm::format("%g", value);
+  return result;
+}
 
 const llvm::json::Value *Config::find(llvm::StringRef key) const {
   const llvm::json::Value *value = object.get(key);

@@ -15,6 +15,9 @@
 
 namespace drover::huggingface {
 
+/// As people write it.
+std::string textOf(double value);
+
 /// A configuration file. Getters record the first error and go on with a harmless value, so that a
 /// reader states what it wants in one sequence and asks for failure once.
 class Config {
@@ -24,6 +27,8 @@ public:
       : object(std::move(object)), keys(std::move(keys)), loc(loc) {}
 
   bool has(llvm::StringRef key) const;
+  /// Present, also as null.
+  bool contains(llvm::StringRef key) const { return object.get(key); }
   /// A positive integer below 2^31; missing is an error unless `fallback` is given.
   int64_t size(llvm::StringRef key, std::optional<int64_t> fallback = {});
   /// The same of an integer that may be 0.

@@ -45,6 +45,17 @@ struct Decoder {
   bool parallelResidual = false, attentionBias = true;
 };
 
+/// How a family's configuration names its rotary settings, and what its code does with them.
+struct RopeKeys {
+  llvm::StringRef theta = "rope_theta", fraction = "partial_rotary_factor";
+  double fractionDefault = 1;
+  bool isPartial = false; ///< reads the fraction
+  bool scales = true;     ///< takes kinds beside default
+};
+
+/// Reads theta, the rotary channels and the scaling; the head size is known.
+void readRope(Config &config, Decoder &decoder, mlir::MLIRContext *context, const RopeKeys &keys);
+
 /// Reads a decoder; errors are recorded in `config`.
 Decoder readDecoder(Config &config, mlir::MLIRContext *context);
 

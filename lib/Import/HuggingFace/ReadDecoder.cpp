@@ -6,7 +6,6 @@
 // what equals them.
 #include "Decoder.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/Format.h"
 #include <cmath>
 
 using namespace mlir;
@@ -14,12 +13,6 @@ using namespace drover;
 using namespace drover::huggingface;
 
 namespace {
-
-std::string text(double value) {
-  std::string result;
-  llvm::raw_string_ostream(result) << llvm::format("%g", value);
-  return result;
-}
 
 struct FamilyName {
   StringRef modelType, architecture;
@@ -72,111 +65,21 @@ Activation readActivation(Config &config, StringRef key, StringRef fallback) {
   return activation.value_or(Activation::Silu);
 }
 
+/// Gemma's code takes the tanh form where the key says gelu. Versions of it before 5 read `hidden_activation` first.
+Activation readGemmaActivation(Config &config) {
+  std::string name = config.text("hidden_act", "gelu_pytorch_tanh");
+  Activation activation = name == "gelu" ? Activation::GeluTanh : readActivation(config, "hidden_act", name);
+  if (config.has("hidden_activation") && readActivation(config, "hidden_activation", name) != activation)
+    config.error("hidden_activation", "config has 'hidden_activation' '" + config.text("hidden_activation") +
+                                          "' but 'hidden_act' '" + name + "', which for Gemma is another function");
+  return activation;
+}
+
 double readEpsilon(Config &config, StringRef key, double fallback) {
   double epsilon = config.number(key, fallback);
   if (!(epsilon >= 0 && epsilon < 1))
-    config.error(key, "config expects a norm epsilon from 0 to below 1 in '" + key + "', not " + text(epsilon));
+    config.error(key, "config expects a norm epsilon from 0 to below 1 in '" + key + "', not " + textOf(epsilon));
   return epsilon;
-}
-
-/// Settings that are not read would be a model's other positions: settings of kinds of layers, multimodal sections.
-void checkRopeKeys(Config &config, StringRef name, const llvm::json::Object *settings) {
-  constexpr llvm::StringLiteral known[] = {"rope_type",        "type",
-                                           "rope_theta",       "partial_rotary_factor",
-                                           "factor",           "low_freq_factor",
-                                           "high_freq_factor", "original_max_position_embeddings"};
-  for (const auto &[key, value] : *settings)
-    if (!llvm::is_contained(known, StringRef(key)) && value.kind() != llvm::json::Value::Null)
-      return config.error((name + "/" + StringRef(key)).str(), "config has '" + StringRef(key) + "' in '" + name +
-                                                                   "', which expects only " +
-                                                                   llvm::join(ArrayRef(known), ", "));
-}
-
-/// Both spellings: `rope_parameters` (transformers 5) and `rope_theta` with `rope_scaling`.
-void readRope(Config &config, Decoder &decoder, MLIRContext *context, StringRef thetaKey = "rope_theta",
-              StringRef fractionKey = "partial_rotary_factor", double fractionDefault = 1.0) {
-  const llvm::json::Object *parameters = config.nested("rope_parameters");
-  const llvm::json::Object *scaling = config.nested("rope_scaling");
-  const llvm::json::Object *settings = parameters ? parameters : scaling;
-  StringRef name = parameters ? "rope_parameters" : "rope_scaling";
-  auto place = [&](StringRef key) {
-    std::string nested = (name + "/" + key).str();
-    return settings && settings->get(key) ? nested : settings ? name.str() : key.str();
-  };
-  auto field = [&](const llvm::json::Object *object, StringRef key, std::optional<double> fallback) {
-    const llvm::json::Value *value = object ? object->get(key) : nullptr;
-    if (value && value->getAsNumber() && std::isfinite(*value->getAsNumber()))
-      return *value->getAsNumber();
-    if (!fallback || value)
-      config.error(place(key), "config expects '" + key + "' of the rope settings to be a number");
-    return fallback.value_or(1);
-  };
-  double topTheta = config.number(thetaKey, 10000.0), topFraction = config.number(fractionKey, fractionDefault);
-  decoder.theta = parameters ? field(parameters, "rope_theta", topTheta) : topTheta;
-  double fraction = parameters ? field(parameters, "partial_rotary_factor", topFraction) : topFraction;
-  if (parameters && parameters->get("rope_theta") && config.has(thetaKey) && decoder.theta != topTheta)
-    config.error(thetaKey, "config has '" + thetaKey + "' " + text(topTheta) + " but 'rope_parameters' has " +
-                               text(decoder.theta));
-  // A family with keys of its own does not read the usual ones: Hugging Face writes both where they say the same.
-  auto holdAgainst = [&](StringRef usual, StringRef own, double value) {
-    double other = own == usual ? value : config.number(usual, value);
-    if (other != value)
-      config.error(usual, "config has '" + usual + "' " + text(other) + ", which this model reads from '" + own +
-                              "' and 'rope_parameters': " + text(value));
-  };
-  holdAgainst("rope_theta", thetaKey, decoder.theta);
-  holdAgainst("partial_rotary_factor", fractionKey, fraction);
-  if (!(decoder.theta > 0))
-    config.error(parameters ? place("rope_theta") : thetaKey.str(),
-                 "config expects a positive rope theta, not " + text(decoder.theta));
-  if (!(fraction > 0 && fraction <= 1))
-    config.error(parameters ? place("partial_rotary_factor") : fractionKey.str(),
-                 "config expects a partial rotary factor above 0 and up to 1, not " + text(fraction));
-  decoder.rotarySize = static_cast<int64_t>(decoder.headSize * fraction);
-  if (decoder.rotarySize < 2 || decoder.rotarySize % 2)
-    config.error("head_dim",
-                 "config expects an even number of rotary channels a head, not " + Twine(decoder.rotarySize));
-
-  // Both spellings in one file must say the same.
-  if (parameters && scaling)
-    for (const auto &[key, value] : *scaling) {
-      StringRef field = key == "type" ? StringRef("rope_type") : StringRef(key);
-      const llvm::json::Value *other = parameters->get(field);
-      if (!other || *other != value)
-        config.error("rope_scaling/" + StringRef(key).str(),
-                     "config has 'rope_scaling' and 'rope_parameters', which differ in '" + field + "'");
-    }
-  if (!settings)
-    return;
-  std::optional<StringRef> type = settings->getString("rope_type");
-  if (!type)
-    type = settings->getString("type");
-  StringRef kind = type.value_or("default");
-  if (kind == "default")
-    return checkRopeKeys(config, name, settings);
-  if (kind != "linear" && kind != "llama3") {
-    config.error(place(type == settings->getString("rope_type") ? "rope_type" : "type"),
-                 "config has unsupported rope scaling '" + kind + "'; supported are default, linear and llama3");
-    return;
-  }
-  checkRopeKeys(config, name, settings);
-  double factor = field(settings, "factor", {}), low = 1, high = 4, original = 1;
-  if (kind == "llama3") {
-    low = field(settings, "low_freq_factor", {});
-    high = field(settings, "high_freq_factor", {});
-    original = field(settings, "original_max_position_embeddings", {});
-    if (!(original >= 1 && original < 0x1p31 && original == std::floor(original)))
-      config.error(place("original_max_position_embeddings"),
-                   "config expects 'original_max_position_embeddings' to be a positive integer below 2^31, not " +
-                       text(original));
-  }
-  if (config.failed())
-    return;
-  decoder.scaling =
-      tfm::RopeScalingAttr::getChecked([&] { return emitError(config.locOf(name)); }, context, kind, APFloat(factor),
-                                       APFloat(low), APFloat(high), static_cast<int64_t>(original));
-  if (!decoder.scaling)
-    config.fail();
 }
 
 /// GPT-NeoX calls its head embed_out, from transformers 5.14 on lm_head as all others do. The file says
@@ -247,7 +150,10 @@ void readLlamaFamily(Config &config, Decoder &decoder, StringRef type, MLIRConte
   decoder.hidden = config.size("hidden_size");
   decoder.layers = config.size("num_hidden_layers");
   decoder.heads = config.size("num_attention_heads");
-  decoder.kvHeads = config.size("num_key_value_heads", decoder.heads);
+  // null says as many as queries; where nothing is said, some families have a number.
+  int64_t usualKvHeads = type == "mistral" ? 8 : type == "qwen2" || type == "qwen3" ? 32 : gemma ? 16 : decoder.heads;
+  decoder.kvHeads =
+      config.size("num_key_value_heads", config.contains("num_key_value_heads") ? decoder.heads : usualKvHeads);
   decoder.intermediate = config.size("intermediate_size");
   bool headSizeGiven = config.has("head_dim") || gemma || type == "qwen3";
   int64_t defaultHead = gemma ? 256 : type == "qwen3" ? 128 : std::max<int64_t>(1, decoder.hidden / decoder.heads);
@@ -255,13 +161,11 @@ void readLlamaFamily(Config &config, Decoder &decoder, StringRef type, MLIRConte
   checkHeads(config, decoder, headSizeGiven, "num_attention_heads", "num_hidden_layers");
   decoder.normEps = readEpsilon(config, "rms_norm_eps", type == "phi3" ? 1e-5 : 1e-6);
   decoder.tied = config.flag("tie_word_embeddings", gemma);
-  decoder.activation = gemma && config.has("hidden_activation")
-                           ? readActivation(config, "hidden_activation", "gelu_pytorch_tanh")
-                       : gemma && config.text("hidden_act", "gelu_pytorch_tanh") == "gelu"
-                           // Gemma's code takes the tanh form where only the older key says gelu.
-                           ? Activation::GeluTanh
-                           : readActivation(config, "hidden_act", gemma ? "gelu_pytorch_tanh" : "silu");
-  readRope(config, decoder, context);
+  decoder.activation = gemma ? readGemmaActivation(config) : readActivation(config, "hidden_act", "silu");
+  RopeKeys rope;
+  rope.isPartial = type == "phi3";
+  rope.scales = type != "phi3";
+  readRope(config, decoder, context, rope);
 
   bool attentionBias = config.flag("attention_bias", false);
   decoder.qkvBias = type == "qwen2" || (type != "mistral" && type != "phi3" && attentionBias);
@@ -273,24 +177,38 @@ void readLlamaFamily(Config &config, Decoder &decoder, StringRef type, MLIRConte
     decoder.weightOffset = 1;
     decoder.embeddingScale = std::sqrt(static_cast<double>(decoder.hidden));
   }
-  // A window is on by default only in Mistral; Qwen asks for it, from a layer on.
+  // A window is on by default only in Mistral; Qwen asks for it, from a layer on. null is none.
   bool qwen = type == "qwen2" || type == "qwen3";
-  if (type == "mistral" || type == "phi3" || (qwen && config.flag("use_sliding_window", false)))
+  if (type == "mistral" || type == "phi3" || (qwen && config.flag("use_sliding_window", false))) {
     if (config.has("sliding_window"))
       decoder.window = config.size("sliding_window");
+    else if (!config.contains("sliding_window") && type != "phi3")
+      decoder.window = 4096;
+  }
   readLayerTypes(config, decoder, qwen);
+}
+
+/// GPT-2 has its own names for what others call `usual`; Hugging Face takes either.
+int64_t sizeOfEither(Config &config, StringRef own, StringRef usual, std::optional<int64_t> fallback = {}) {
+  if (!config.has(usual))
+    return config.size(own, fallback);
+  int64_t size = config.size(usual);
+  if (config.size(own, size) != size)
+    config.error(usual, "config has '" + usual + "' " + Twine(size) + " but '" + own + "' " + Twine(config.size(own)) +
+                            ", which name one size");
+  return size;
 }
 
 void readGpt2(Config &config, Decoder &decoder) {
   decoder.family = Decoder::Family::Gpt2;
   decoder.vocab = config.size("vocab_size");
-  decoder.hidden = config.size("n_embd");
-  decoder.layers = config.size("n_layer");
-  decoder.heads = decoder.kvHeads = config.size("n_head");
+  decoder.hidden = sizeOfEither(config, "n_embd", "hidden_size");
+  decoder.layers = sizeOfEither(config, "n_layer", "num_hidden_layers");
+  decoder.heads = decoder.kvHeads = sizeOfEither(config, "n_head", "num_attention_heads");
   decoder.headSize = std::max<int64_t>(1, decoder.hidden / decoder.heads);
   checkHeads(config, decoder, false, "n_head", "n_layer");
   decoder.intermediate = config.size("n_inner", 4 * decoder.hidden);
-  decoder.positions = config.size(config.has("n_positions") ? "n_positions" : "max_position_embeddings", 1024);
+  decoder.positions = sizeOfEither(config, "n_positions", "max_position_embeddings", 1024);
   decoder.normEps = readEpsilon(config, "layer_norm_epsilon", 1e-5);
   decoder.activation = readActivation(config, "activation_function", "gelu_new");
   decoder.tied = config.flag("tie_word_embeddings", true);
@@ -308,6 +226,9 @@ void readGptNeox(Config &config, Decoder &decoder, MLIRContext *context) {
   decoder.heads = decoder.kvHeads = config.size("num_attention_heads");
   decoder.headSize = std::max<int64_t>(1, decoder.hidden / decoder.heads);
   checkHeads(config, decoder, false, "num_attention_heads", "num_hidden_layers");
+  if (config.size("head_dim", decoder.headSize) != decoder.headSize)
+    config.error("head_dim", "config has 'head_dim' " + Twine(config.size("head_dim")) + ", where this model has " +
+                                 Twine(decoder.headSize) + ", its hidden size over its heads");
   decoder.intermediate = config.size("intermediate_size");
   decoder.normEps = readEpsilon(config, "layer_norm_eps", 1e-5);
   decoder.activation = readActivation(config, "hidden_act", "gelu");
@@ -317,7 +238,12 @@ void readGptNeox(Config &config, Decoder &decoder, MLIRContext *context) {
     std::swap(decoder.headNames[0], decoder.headNames[1]);
   decoder.parallelResidual = config.flag("use_parallel_residual", true);
   decoder.attentionBias = config.flag("attention_bias", true);
-  readRope(config, decoder, context, "rotary_emb_base", "rotary_pct", 0.25);
+  RopeKeys rope;
+  rope.theta = "rotary_emb_base";
+  rope.fraction = "rotary_pct";
+  rope.fractionDefault = 0.25;
+  rope.isPartial = true;
+  readRope(config, decoder, context, rope);
 }
 
 /// What would make another function of the model.
@@ -325,9 +251,14 @@ void refuseOthers(Config &config) {
   if (config.has("quantization_config"))
     config.error("quantization_config",
                  "config has a quantization_config; supported are models in float32, float16 or bfloat16");
+  if (config.flag("use_bidirectional_attention", false))
+    config.error("use_bidirectional_attention",
+                 "config has use_bidirectional_attention; supported is causal attention");
+  if (!config.flag("is_causal", true))
+    config.error("is_causal", "config has 'is_causal' false; supported is causal attention");
   for (StringRef key : {"num_local_experts", "num_experts", "n_routed_experts"})
     if (double experts = config.number(key, 0))
-      config.error(key, "config has '" + key + "' " + text(experts) + "; supported are models with one MLP a layer");
+      config.error(key, "config has '" + key + "' " + textOf(experts) + "; supported are models with one MLP a layer");
 }
 
 /// Of what the program does not depend on: a wrong value is still a mistake in the file.
@@ -351,7 +282,7 @@ void reportDropout(Config &config) {
   std::string found;
   for (StringRef key : {"attention_dropout", "attn_pdrop", "embd_pdrop", "hidden_dropout", "resid_pdrop"})
     if (double rate = config.rate(key, 0))
-      found += (Twine(found.empty() ? "" : ", ") + key + " " + text(rate)).str();
+      found += (Twine(found.empty() ? "" : ", ") + key + " " + textOf(rate)).str();
   if (!found.empty() && !config.failed())
     emitWarning(config.locOf("")) << "config has dropout (" << found << "), without which drover trains";
 }
@@ -374,7 +305,7 @@ Decoder drover::huggingface::readDecoder(Config &config, MLIRContext *context) {
     readLlamaFamily(config, decoder, type, context);
   if (!(decoder.initializerRange >= 0))
     config.error("initializer_range",
-                 "config expects an initializer_range that is not negative, not " + text(decoder.initializerRange));
+                 "config expects an initializer_range that is not negative, not " + textOf(decoder.initializerRange));
   reportDropout(config);
   return decoder;
 }

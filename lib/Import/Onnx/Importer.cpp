@@ -218,6 +218,8 @@ Value Importer::initializerValue(const Tensor &tensor) {
   value.shape.assign(tensor.dims.begin(), tensor.dims.end());
   value.name = tensor.name;
   int64_t count = tensor.count();
+  if (parameters->refuseEmpty(tensor))
+    return {};
   bool isParameter =
       isFloat(tensor.type) && !tensor.dims.empty() && names->kindOf(tensor.name) == ParameterNames::Kind::Parameter;
   if (!isParameter && count <= (isFloat(tensor.type) ? 1 : TensorBuilder::maxKnown)) {
@@ -247,19 +249,6 @@ bool Importer::addInitializers(const Graph &graph, Scope &scope) {
       return error(fileLocation(), builder->error);
   }
   return true;
-}
-
-void Importer::countUses(const Graph &graph, StringMap<const Tensor *> &initializers) {
-  for (const Tensor &tensor : graph.initializers)
-    initializers[tensor.name] = &tensor;
-  for (const Node &node : graph.nodes) {
-    for (StringRef input : node.inputs)
-      if (const Tensor *tensor = initializers.lookup(input))
-        ++parameters->uses[tensor];
-    for (const Attribute &attribute : node.attributes)
-      if (attribute.g)
-        countUses(*attribute.g, initializers);
-  }
 }
 
 /// What the file says of an output agrees with what is computed, as far as both are numbers.
@@ -430,6 +419,9 @@ OwningOpRef<ModuleOp> Importer::run() {
     return {};
   }
   model = std::move(*read);
+  nameConstants(model.graph.nodes);
+  for (Function &called : model.functions)
+    nameConstants(called.nodes);
   data = std::make_unique<TensorData>(model);
   names = std::make_unique<ParameterNames>(model);
   report.irVersion = model.irVersion;
@@ -462,8 +454,12 @@ OwningOpRef<ModuleOp> Importer::run() {
     fresh.opsets = report.opsets;
     report = fresh;
     parameters = std::make_unique<Parameters>(model, *data, *names, options.tie, report);
-    StringMap<const Tensor *> initializers;
-    countUses(model.graph, initializers);
+    StringMap<const Tensor *> tensors;
+    countUses(model.graph.nodes, model.graph.initializers, tensors);
+    for (const Function &called : model.functions) {
+      StringMap<const Tensor *> own;
+      countUses(called.nodes, {}, own);
+    }
     OwningOpRef<ModuleOp> module = build();
     if (module || !builder->restart) {
       report.nodes = processed;

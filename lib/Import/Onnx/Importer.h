@@ -22,6 +22,13 @@ llvm::Expected<std::vector<const Node *>> sortNodes(llvm::ArrayRef<Node> nodes, 
 /// The names that a node reads: its inputs, and what its subgraphs capture.
 void forEachRead(const Node &node, llvm::function_ref<void(llvm::StringRef)> read);
 
+/// The tensor of a Constant, where it has one.
+const Tensor *tensorOf(const Node &node);
+
+/// Gives the tensors of Constants, which may be weights, the names that the graph has for them; lists of floats become
+/// tensors, too.
+void nameConstants(std::vector<Node> &nodes);
+
 class Importer {
 public:
   Importer(mlir::MLIRContext &context, const ImportOptions &options, ImportReport &report)
@@ -39,7 +46,8 @@ private:
   llvm::Error prepareSymbols();
   Expr dimOf(const ValueInfo &info, size_t index);
   bool isConstantInput(llvm::StringRef name) const { return options.inputs.count(name.str()) != 0; }
-  void countUses(const Graph &graph, llvm::StringMap<const Tensor *> &initializers);
+  void countUses(llvm::ArrayRef<Node> nodes, llvm::ArrayRef<Tensor> initializers,
+                 llvm::StringMap<const Tensor *> &tensors);
 
   // One attempt; the builder asks for another where it has unified sizes.
   mlir::OwningOpRef<mlir::ModuleOp> build();

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Importer.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/bit.h"
 
 using namespace llvm;
 using namespace mlir;
@@ -67,6 +68,55 @@ Node Importer::withAttributes(const Node &node) const {
     }
   }
   return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Constants
+//===----------------------------------------------------------------------===//
+
+const Tensor *tensorOf(const Node &node) {
+  const Attribute *value = node.domain.empty() && node.opType == "Constant" ? node.attribute("value") : nullptr;
+  return value ? value->t.get() : nullptr;
+}
+
+void nameConstants(std::vector<Node> &nodes) {
+  for (Node &node : nodes)
+    for (Attribute &attribute : node.attributes) {
+      if (attribute.g)
+        nameConstants(attribute.g->nodes);
+      if (!node.domain.empty() || node.opType != "Constant" || node.outputs.empty())
+        continue;
+      if (attribute.name == "value_floats" && attribute.refName.empty()) {
+        auto tensor = std::make_shared<Tensor>();
+        tensor->type = ElemType::Float;
+        tensor->dims.push_back(attribute.floats.size());
+        for (float value : attribute.floats)
+          tensor->integers.push_back(bit_cast<uint32_t>(value));
+        attribute.name = "value";
+        attribute.type = Attribute::TensorType;
+        attribute.t = std::move(tensor);
+      }
+      if (attribute.name == "value" && attribute.t)
+        attribute.t->name = node.outputs.front();
+    }
+}
+
+void Importer::countUses(ArrayRef<Node> nodes, ArrayRef<Tensor> initializers, StringMap<const Tensor *> &tensors) {
+  for (const Tensor &tensor : initializers)
+    tensors[tensor.name] = &tensor;
+  for (const Node &node : nodes)
+    if (const Tensor *tensor = tensorOf(node)) {
+      tensors[tensor->name] = tensor;
+      parameters->constantNodes.insert(tensor);
+    }
+  for (const Node &node : nodes) {
+    for (StringRef input : node.inputs)
+      if (const Tensor *tensor = tensors.lookup(input))
+        ++parameters->uses[tensor];
+    for (const Attribute &attribute : node.attributes)
+      if (attribute.g)
+        countUses(attribute.g->nodes, attribute.g->initializers, tensors);
+  }
 }
 
 //===----------------------------------------------------------------------===//

@@ -144,8 +144,8 @@ void readTensorType(WireReader &reader, ValueInfo &info) {
       info.type = static_cast<ElemType>(reader.varint());
       break;
     case 2:
-      info.shape.emplace();
-      reader.message([&](WireReader &shape) {
+      reader.single("shape", [&](WireReader &shape) {
+        info.shape.emplace();
         while (shape.next())
           if (shape.field() == 1)
             shape.message([&](WireReader &dim) { info.shape->push_back(readDim(dim)); });
@@ -166,11 +166,11 @@ ValueInfo readValueInfo(WireReader &reader) {
       info.name = reader.string();
       break;
     case 2:
-      reader.message([&](WireReader &type) {
+      reader.single("type", [&](WireReader &type) {
         while (type.next())
           if (type.field() == 1) {
             info.kind = ValueInfo::TensorKind;
-            type.message([&](WireReader &tensor) { readTensorType(tensor, info); });
+            type.single("tensor_type", [&](WireReader &tensor) { readTensorType(tensor, info); });
           } else {
             // 4 sequence, 5 map, 8 sparse tensor, 9 optional; 6 is a denotation.
             if (type.field() != 6)
@@ -208,10 +208,10 @@ Attribute readAttribute(WireReader &reader) {
       attribute.s = reader.string();
       break;
     case 5:
-      reader.message([&](WireReader &inner) { attribute.t = std::make_shared<Tensor>(readTensor(inner)); });
+      reader.single("t", [&](WireReader &inner) { attribute.t = std::make_shared<Tensor>(readTensor(inner)); });
       break;
     case 6:
-      reader.message([&](WireReader &inner) { attribute.g = std::make_shared<Graph>(readGraph(inner)); });
+      reader.single("g", [&](WireReader &inner) { attribute.g = std::make_shared<Graph>(readGraph(inner)); });
       break;
     case 7:
       reader.fixed<float>([&](float value) { attribute.floats.push_back(value); });
@@ -369,7 +369,7 @@ void readModelMessage(WireReader &reader, Model &model, bool &hasGraph) {
       break;
     case 7:
       hasGraph = true;
-      reader.message([&](WireReader &inner) { model.graph = readGraph(inner); });
+      reader.single("graph", [&](WireReader &inner) { model.graph = readGraph(inner); });
       break;
     case 8:
       reader.message([&](WireReader &inner) { model.opsets.push_back(readOpset(inner)); });

@@ -6,6 +6,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
 using namespace mlir;
@@ -24,6 +25,9 @@ void Parameters::begin(TensorBuilder &tensorBuilder, Block &entry) {
 // What is a parameter
 //===----------------------------------------------------------------------===//
 
+/// Below as many values, that all differ says nothing.
+static constexpr int64_t fewestWeights = 8;
+
 const Parameters::Look &Parameters::lookAt(const Tensor &tensor) const {
   auto [look, isNew] = looks.try_emplace(&tensor);
   if (!isNew)
@@ -37,14 +41,37 @@ const Parameters::Look &Parameters::lookAt(const Tensor &tensor) const {
 
 StringRef Parameters::whyConstant(StringRef name, const Tensor &tensor) const {
   const Look &look = lookAt(tensor);
-  if (look.formula.empty() && names.isMadeUp(name) && !look.isIrregular)
+  if (look.formula.empty() && names.isMadeUp(name) && !(look.isIrregular && tensor.count() >= fewestWeights))
     return "computed by the exporter";
   return look.formula;
+}
+
+bool Parameters::holdsWeightsInConstants() const {
+  if (!weightsInConstants)
+    weightsInConstants = none_of(model.graph.initializers, [&](const Tensor &tensor) {
+      ParameterNames::Kind kind = names.kindOf(tensor.name);
+      if (!isFloat(tensor.type) || tensor.count() <= 1 || kind == ParameterNames::Kind::Buffer)
+        return false;
+      return kind == ParameterNames::Kind::Parameter || (lookAt(tensor).isIrregular && lookAt(tensor).formula.empty());
+    });
+  return *weightsInConstants;
+}
+
+bool Parameters::mayBeParameter(const Tensor &constant) const {
+  if (!isFloat(constant.type) || constant.dims.empty() || constant.count() == 1)
+    return false;
+  if (ParameterNames::Kind kind = names.kindOf(constant.name); kind != ParameterNames::Kind::Unknown)
+    return kind == ParameterNames::Kind::Parameter;
+  const Look &look = lookAt(constant);
+  bool isTrained = look.isIrregular && constant.count() >= fewestWeights;
+  return look.formula.empty() && (isTrained || holdsWeightsInConstants());
 }
 
 bool Parameters::isParameter(const Value &value, Role role) const {
   const Tensor *tensor = value.initializer;
   if (!tensor || !isFloat(tensor->type))
+    return false;
+  if (constantNodes.contains(tensor) && !mayBeParameter(*tensor))
     return false;
   ParameterNames::Kind kind = names.kindOf(value.name);
   // A mask may be called `attn.bias`.
@@ -66,9 +93,24 @@ bool Parameters::isParameter(const Value &value, Role role) const {
   return false;
 }
 
+/// `4x64`.
+static std::string shapeOf(const Tensor &tensor) {
+  return join(map_range(tensor.dims, [](int64_t size) { return std::to_string(size); }), "x");
+}
+
+bool Parameters::refuseEmpty(const Tensor &tensor) const {
+  bool isWeight = names.kindOf(tensor.name) == ParameterNames::Kind::Parameter || tensor.dims.size() == 2;
+  if (!isFloat(tensor.type) || tensor.count() != 0 || !isWeight || !uses.lookup(&tensor))
+    return false;
+  builder->fail("'" + tensor.name + "' has the shape " + shapeOf(tensor) +
+                ", expected a weight with sizes of 1 and more; export the model again with its weights");
+  return true;
+}
+
 /// A float32 tensor in a model of 16-bit weights is a folded cast, not a folded sum.
 bool Parameters::isDowncast(const Tensor &tensor) const {
-  return tensor.type == ElemType::Float && any_of(model.graph.initializers, [](const Tensor &other) {
+  return tensor.type == ElemType::Float && any_of(uses, [](const auto &use) {
+           const Tensor &other = *use.first;
            return byteSize(other.type) == 2 && isFloat(other.type) && other.dims.size() == 2;
          });
 }
@@ -228,8 +270,10 @@ mlir::Value Parameters::materialize(const Node &node, const Value &value) {
   Value plain;
   plain.type = tensor.type;
   plain.shape.assign(tensor.dims.begin(), tensor.dims.end());
-  plain.ir = arith::ConstantOp::create(builder->builder, builder->location,
-                                       elementsAttr(builder->tensorType(plain), tensor, *bytes));
+  // Later errors about it name the tensor within the node.
+  auto location = NameLoc::get(builder->builder.getStringAttr(tensor.name), builder->location);
+  plain.ir =
+      arith::ConstantOp::create(builder->builder, location, elementsAttr(builder->tensorType(plain), tensor, *bytes));
   plain = builder->cast(plain, value.type);
   return builder->materialize(value.transposed ? builder->transpose(plain, {1, 0}) : plain);
 }
@@ -245,17 +289,15 @@ void Parameters::reportConstants(Location location) const {
   constexpr size_t most = 8;
   if (doubtful.empty())
     return;
-  InFlightDiagnostic warning = emitWarning(location) << "initializers that stay constants and are not trained: ";
+  InFlightDiagnostic warning = emitWarning(location) << "tensors that stay constants and are not trained: ";
   for (auto [index, entry] : enumerate(doubtful)) {
     if (index == most) {
       warning << " and " << doubtful.size() - most << " more, which --report lists";
       return;
     }
     auto [tensor, why] = entry;
-    warning << (index ? ", '" : "'") << tensor->name << "' (";
-    for (auto [dim, size] : enumerate(tensor->dims))
-      warning << (dim ? "x" : "") << size;
-    warning << (tensor->dims.empty() ? "" : " ") << str(tensor->type) << (why.empty() ? "" : ", ") << why << ")";
+    warning << (index ? ", '" : "'") << tensor->name << "' (" << shapeOf(*tensor) << (tensor->dims.empty() ? "" : " ")
+            << str(tensor->type) << (why.empty() ? "" : ", ") << why << ")";
   }
 }
 

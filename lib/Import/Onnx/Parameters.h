@@ -1,4 +1,4 @@
-//===- Parameters.h - which initializers are parameters, and their names -*- C++ -*-===//
+//===- Parameters.h - which tensors are parameters, and their names -*- C++ -*-===//
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
@@ -7,6 +7,7 @@
 
 #include "TensorBuilder.h"
 #include "drover/Import/Onnx/Import.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -75,13 +76,23 @@ public:
   /// A use outside of any role: a parameter where the file says so, else a constant.
   mlir::Value materialize(const Node &node, const Value &value);
 
+  /// True where a Constant node may stand for a weight, so that its role decides. A file that has its weights in
+  /// initializers has in Constants what its code computes, unless nearly all values differ as only training makes them.
+  bool mayBeParameter(const Tensor &constant) const;
+
+  /// True, with an error of the builder's, for a weight without values. What a graph may hold empty (a past, a region)
+  /// is no matrix and has no parameter's name.
+  bool refuseEmpty(const Tensor &tensor) const;
+
   /// Tells of constants that a user may take for parameters, by name and size.
   void reportConstants(mlir::Location location) const;
   /// Notes a float initializer whose single value the program holds.
   void noteScalar(const Tensor &tensor) { noteConstant(tensor, "a single number"); }
 
-  /// How many nodes use an initializer; set before emission.
+  /// How many nodes use an initializer or a Constant; set before emission.
   llvm::DenseMap<const Tensor *, unsigned> uses;
+  /// The tensors of Constant nodes; set before emission.
+  llvm::DenseSet<const Tensor *> constantNodes;
 
   struct Argument {
     std::string name;
@@ -100,6 +111,7 @@ private:
     bool isIrregular = false;
   };
   const Look &lookAt(const Tensor &tensor) const;
+  bool holdsWeightsInConstants() const;
   /// Why an initializer without a role is a constant; empty where it is a parameter.
   llvm::StringRef whyConstant(llvm::StringRef name, const Tensor &tensor) const;
   void noteConstant(const Tensor &tensor, llvm::StringRef why);
@@ -119,6 +131,7 @@ private:
   std::vector<size_t> embeddings;
   llvm::StringMap<size_t> byName;
   mutable llvm::DenseMap<const Tensor *, Look> looks;
+  mutable std::optional<bool> weightsInConstants;
   /// Constants that `reportConstants` tells of, and why they are some.
   llvm::MapVector<const Tensor *, llvm::StringRef> doubtful;
 };

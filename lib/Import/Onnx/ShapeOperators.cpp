@@ -338,21 +338,23 @@ void pad(NodeContext &n) {
 // Constants and ranges
 //===----------------------------------------------------------------------===//
 
-/// A tensor attribute: known where it is small, else a constant of the program.
+/// A tensor attribute: known where it is small and no weight, else as an initializer.
 Value fromTensor(NodeContext &n, const Tensor &tensor) {
   Expected<StringRef> bytes = n.data.bytes(tensor);
   if (!bytes) {
     n.b.fail(toString(bytes.takeError()));
     return {};
   }
-  Shape shape(tensor.dims.begin(), tensor.dims.end());
-  if (tensor.count() <= TensorBuilder::maxKnown)
-    return n.b.fromKnown(tensor.type, shape, decode(tensor.type, *bytes, tensor.count()));
+  if (n.parameters.refuseEmpty(tensor))
+    return {};
   Value value;
   value.type = tensor.type;
-  value.shape = shape;
+  value.shape.assign(tensor.dims.begin(), tensor.dims.end());
+  if (tensor.count() <= TensorBuilder::maxKnown && !n.parameters.mayBeParameter(tensor))
+    return n.b.fromKnown(tensor.type, value.shape, decode(tensor.type, *bytes, tensor.count()));
   value.initializer = &tensor;
-  return n.plain(value);
+  value.name = n.node.outputs.front();
+  return value;
 }
 
 void constant(NodeContext &n) {
@@ -371,6 +373,7 @@ void constant(NodeContext &n) {
     known.ints.assign(attribute->ints.begin(), attribute->ints.end());
     return vector(ElemType::Int64, known, attribute->ints.size());
   }
+  // Of a function's call; others are tensors by now.
   if (const Attribute *attribute = node.attribute("value_floats")) {
     known.floats.assign(attribute->floats.begin(), attribute->floats.end());
     return vector(ElemType::Float, known, attribute->floats.size());
@@ -387,7 +390,7 @@ void constantOfShape(NodeContext &n) {
       return n.b.fail("a target shape has the size " + n.b.symbols.str(size));
   Value value = n.b.scalar(ElemType::Float, 0);
   if (const Attribute *attribute = n.node.attribute("value"); attribute && attribute->t) {
-    value = fromTensor(n, *attribute->t);
+    value = n.plain(fromTensor(n, *attribute->t));
     if (n.b.failed())
       return;
     if (!n.b.count(value.shape).is(1))

@@ -80,6 +80,15 @@ public:
     --state.depth;
   }
 
+  /// The same of a field that is not repeated. Protobuf would merge several into one; what writes a file writes one.
+  template <typename Read> void single(llvm::StringRef name, Read read) {
+    uint64_t bit = uint64_t(1) << (number & 63);
+    if (seen & bit)
+      return fail(("a second '" + name + "' in one message").str());
+    seen |= bit;
+    message(read);
+  }
+
   /// Skips the field just met.
   void skip() {
     switch (wire) {
@@ -158,6 +167,8 @@ private:
   llvm::StringRef bytes;
   WireType wire = Varint;
   uint32_t number = 0;
+  /// Fields that `single` has read, all with numbers below 64.
+  uint64_t seen = 0;
 };
 
 } // namespace drover::onnx

@@ -106,9 +106,10 @@ bool OptionParser::parse(const std::vector<std::string> &arguments) {
         fail(argument, ": expected no value");
     } else if (equals != std::string::npos) {
       value = argument.substr(equals + 1);
-    } else if (i + 1 < arguments.size()) {
+    } else if (i + 1 < arguments.size() && arguments[i + 1].compare(0, 2, "--") != 0) {
       value = arguments[++i];
     } else {
+      // At the end, or the next option stands where the value was forgotten.
       fail("--", name, ": expected a value, --", name, "=", option.metavar);
     }
     try {

@@ -102,6 +102,32 @@ TEST(ModelReaderTest, MalformedMessagesNameThePlace) {
   EXPECT_EQ(errorOf(endless), "not a valid ONNX file: a number of more than ten bytes at byte 11");
 }
 
+TEST(ModelReaderTest, WhatIsNotRepeatedStandsOnce) {
+  // A file behind itself.
+  Message model = modelWith(Message().string(2, "g"));
+  Message doubled;
+  doubled.bytes = model.bytes + model.bytes;
+  EXPECT_EQ(errorOf(doubled), "not a valid ONNX file: a second 'graph' in one message at byte 10");
+  Message dims = Message().message(1, Message().number(1, 4)), tensor = Message().number(1, 1).message(2, dims);
+  Message type = Message().message(1, tensor), attribute = Message().string(1, "value");
+  auto ofInput = [&](const Message &info) { return errorOf(modelWith(Message().message(11, info))); };
+  auto ofAttribute = [&](const Message &value) {
+    return errorOf(modelWith(Message().message(1, Message().message(5, value))));
+  };
+  EXPECT_EQ(ofInput(Message().string(1, "x").message(2, type)), "");
+  EXPECT_NE(ofInput(Message().message(2, type).message(2, type)).find("a second 'type'"), std::string::npos);
+  EXPECT_NE(
+      ofInput(Message().message(2, Message().message(1, tensor).message(1, tensor))).find("a second 'tensor_type'"),
+      std::string::npos);
+  EXPECT_NE(
+      ofInput(Message().message(2, Message().message(1, Message(tensor).message(2, dims)))).find("a second 'shape'"),
+      std::string::npos);
+  EXPECT_NE(ofAttribute(Message(attribute).message(5, Message()).message(5, Message())).find("a second 't'"),
+            std::string::npos);
+  EXPECT_NE(ofAttribute(Message(attribute).message(6, Message()).message(6, Message())).find("a second 'g'"),
+            std::string::npos);
+}
+
 TEST(ModelReaderTest, AbsurdSizesAreRefused) {
   Message tensor = Message().string(8, "w").number(2, 1).number(1, 1ull << 40).number(1, 1ull << 40);
   EXPECT_NE(errorOf(modelWith(Message().message(5, tensor))).find("more than 2^50 elements in tensor 'w'"),
@@ -127,6 +153,16 @@ TEST(ModelReaderTest, DataMustFitTheShape) {
   Expected<StringRef> bytes = data.bytes(model->graph.initializers[0]);
   ASSERT_FALSE(!!bytes);
   EXPECT_EQ(toString(bytes.takeError()), "tensor 'w' has 8 bytes of data, its shape and type need 16");
+}
+
+TEST(ModelReaderTest, ATensorWithoutDataHasNoPlaceInTheFile) {
+  Message tensor = Message().string(8, "w").number(2, 1).number(1, 64);
+  Expected<Model> model = read(modelWith(Message().message(5, tensor)));
+  ASSERT_TRUE(!!model) << toString(model.takeError());
+  TensorData data(*model);
+  Expected<std::optional<DataRange>> range = data.range(model->graph.initializers[0]);
+  ASSERT_FALSE(!!range) << "values that are nowhere are not values that are not plain bytes";
+  EXPECT_EQ(toString(range.takeError()), "tensor 'w' has 0 bytes of data, its shape and type need 256");
 }
 
 } // namespace

@@ -60,6 +60,7 @@ TEST(Options, BadValuesNameOptionValueAndWhatIsAccepted) {
   refuses({"--min-lr=1"}, "--min-lr=1: expected at most --lr");
   refuses({"--shuffle=yes"}, "--shuffle=yes: expected no value");
   refuses({"--lr"}, "--lr: expected a value, --lr=RATE");
+  refuses({"--lr", "--shuffle"}, "--lr: expected a value, --lr=RATE");
   refuses({"--lr=1", "--lr=2"}, "--lr: given twice");
   refuses({"--on-nonfinite=ignore"}, "--on-nonfinite=ignore: expected exit or skip");
   refuses({"--ignore-label=-1"}, "--ignore-label=-1: expected a token id");

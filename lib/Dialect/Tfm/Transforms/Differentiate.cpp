@@ -49,23 +49,53 @@ private:
   SmallVector<DictionaryAttr> argumentAttrs;
 };
 
+/// A model whose weights an importer has taken for constants: some of these, by the names that they came with.
+static InFlightDiagnostic &nameConstants(InFlightDiagnostic &error, func::FuncOp forward) {
+  constexpr unsigned most = 3;
+  unsigned number = 0;
+  forward->getParentOfType<ModuleOp>().walk([&](arith::ConstantOp constant) {
+    auto type = dyn_cast<RankedTensorType>(constant.getType());
+    bool isNumber = type && type.hasStaticShape() && type.getNumElements() == 1;
+    if (!type || !isFloatTensor(type) || isNumber || number++ >= most)
+      return;
+    error << (number == 1 ? ": every floating-point tensor is a constant, such as " : ", ");
+    // The importer's: a tensor within the node that reads it, or the node alone.
+    auto name = dyn_cast<NameLoc>(constant.getLoc());
+    if (name && isa<NameLoc>(name.getChildLoc()))
+      error << "'" << name.getName().getValue() << "'";
+    else if (name)
+      error << type << " in node '" << name.getName().getValue() << "'";
+    else
+      error << type;
+  });
+  return error;
+}
+
 LogicalResult MicrobatchGradient::findTrainable(StringRef freeze) {
   llvm::Regex regex(freeze);
   std::string reason;
   if (!freeze.empty() && !regex.isValid(reason))
     return forward.emitError("cannot read freeze '") << freeze << "' as a regular expression: " << reason;
-  unsigned numParameters = 0;
+  unsigned numParameters = 0, numFrozen = 0;
   for (BlockArgument argument : forward.getArguments()) {
     StringRef name = argumentName(forward, argument.getArgNumber(), TfmDialect::kParameterAttr);
     if (name.empty())
       continue;
     ++numParameters;
-    if (isFloatTensor(argument.getType()) && (freeze.empty() || !regex.match(name)))
+    bool isFrozen = !freeze.empty() && regex.match(name);
+    numFrozen += isFrozen;
+    if (isFloatTensor(argument.getType()) && !isFrozen)
       active.insert(argument);
   }
-  if (active.empty())
-    return forward.emitError("has no parameter to train: freeze '") << freeze << "' matches all " << numParameters;
-  if (!freeze.empty() && active.size() == numParameters) {
+  if (active.empty()) {
+    InFlightDiagnostic error = forward.emitError("has no parameter to train");
+    if (numParameters == 0)
+      return nameConstants(error, forward);
+    if (numFrozen == numParameters)
+      return error << ": freeze '" << freeze << "' matches all " << numParameters;
+    return error << ": " << numParameters - numFrozen << " parameters hold integers";
+  }
+  if (!freeze.empty() && numFrozen == 0) {
     InFlightDiagnostic error = forward.emitError("has no parameter that freeze '") << freeze << "' matches";
     for (unsigned index = 0; index < forward.getNumArguments(); ++index)
       if (StringRef name = argumentName(forward, index, TfmDialect::kParameterAttr); !name.empty())

@@ -7,6 +7,26 @@ func.func @microbatch(%w: tensor<2xf32> {tfm.parameter = "frozen"}) attributes {
 
 // -----
 
+// expected-error@+1 {{has no parameter to train: every floating-point tensor is a constant, such as 'tensor<2xf32>', 'tensor<3xf32>', 'tensor<4xf32>'}}
+func.func @microbatch(%x: tensor<2xf32> {tfm.input = "x"}) attributes {tfm.microbatch} {
+  %number = arith.constant dense<1.0> : tensor<f32>
+  %count = arith.constant dense<[1, 2]> : tensor<2xi64>
+  %2 = arith.constant dense<1.0> : tensor<2xf32>
+  %3 = arith.constant dense<1.0> : tensor<3xf32>
+  %4 = arith.constant dense<1.0> : tensor<4xf32>
+  %5 = arith.constant dense<1.0> : tensor<5xf32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{has no parameter to train: 1 parameters hold integers}}
+func.func @microbatch(%w: tensor<2xi32> {tfm.parameter = "w"}) attributes {tfm.microbatch} {
+  return
+}
+
+// -----
+
 // expected-error@+1 {{has no parameter that freeze 'frozen' matches; the first one is 'w'}}
 func.func @microbatch(%w: tensor<2xf32> {tfm.parameter = "w"}) attributes {tfm.microbatch} {
   return

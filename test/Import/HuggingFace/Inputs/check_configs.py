@@ -10,6 +10,8 @@ LLAMA = dict(model_type="llama", vocab_size=32, hidden_size=16, num_hidden_layer
              num_key_value_heads=2, intermediate_size=24)
 QWEN = dict(LLAMA, model_type="qwen3", head_dim=4, sliding_window=8, use_sliding_window=True)
 MISTRAL = dict(LLAMA, model_type="mistral", sliding_window=8)
+PHI3 = dict(LLAMA, model_type="phi3")
+GEMMA = dict(LLAMA, model_type="gemma", head_dim=4)
 NEOX = dict(model_type="gpt_neox", vocab_size=32, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
             intermediate_size=24)
 GPT2 = dict(model_type="gpt2", vocab_size=32, n_embd=16, n_layer=2, n_head=4, n_positions=64)
@@ -68,13 +70,25 @@ CASES = [
     (LLAMA, dict(architectures=["GPT2LMHeadModel"]), "model_type 'llama' but architecture 'GPT2LMHeadModel'"),
     (LLAMA, dict(architectures=["LlamaForSequenceClassification"]), "a causal language model expects 'LlamaForCausalLM'"),
     (LLAMA, dict(rope_theta=1e4, rope_parameters=dict(rope_theta=5e5)), "but 'rope_parameters' has"),
-    (LLAMA, dict(rope_scaling=dict(LLAMA3), rope_parameters=dict(LLAMA3, rope_theta=5e5)), None),
+    (LLAMA, dict(rope_scaling=dict(LLAMA3), rope_parameters=dict(LLAMA3, rope_theta=5e5)), "which differ in 'rope_theta'"),
+    (LLAMA, dict(rope_theta=5e5, rope_scaling=dict(LLAMA3), rope_parameters=dict(LLAMA3, rope_theta=5e5)), None),
+    (LLAMA, dict(rope_scaling=dict(factor=2.0), rope_parameters=dict(rope_type="linear", factor=2.0)), "which differ in 'rope_type'"),
+    (LLAMA, dict(rope_scaling={}, rope_parameters=dict(rope_theta=5e5)), None),
+    (LLAMA, dict(rope_scaling=dict(rope_type=5)), "'rope_type' of the rope settings to be a string"),
     (LLAMA, dict(rope_scaling=dict(LLAMA3, factor=4.0), rope_parameters=dict(LLAMA3, rope_theta=5e5)), "which differ in 'factor'"),
     (LLAMA, dict(rope_scaling=dict(type="wizard"), rope_parameters=dict(rope_theta=5e5)), "which differ in 'rope_type'"),
     (LLAMA, dict(rope_theta=0), "a positive rope theta"),
     (NEOX, dict(rope_theta=12345), "which this model reads from 'rotary_emb_base' and 'rope_parameters': 10000"),
     (NEOX, dict(rope_theta=12345, rotary_emb_base=12345), None),
     (NEOX, dict(partial_rotary_factor=0.5), "which this model reads from 'rotary_pct' and 'rope_parameters': 0.25"),
+    # What stands within the settings of either spelling holds; outside it must be the same.
+    (LLAMA, dict(rope_scaling=dict(LLAMA3, rope_theta=5e5)), None),
+    (LLAMA, dict(rope_theta=1e4, rope_scaling=dict(LLAMA3, rope_theta=5e5)), "config has 'rope_theta' 10000 but 'rope_scaling' has 500000"),
+    (PHI3, dict(partial_rotary_factor=0.5, rope_parameters=dict(partial_rotary_factor=1.0)), "config has 'partial_rotary_factor' 0.5 but 'rope_parameters' has 1"),
+    (LLAMA, dict(rope_scaling={k: v for k, v in LLAMA3.items() if k[:3] != "ori"}, max_position_embeddings=64), None),
+    (LLAMA, dict(rope_scaling={k: v for k, v in LLAMA3.items() if k[:3] != "ori"}), "'original_max_position_embeddings' of the rope settings to be a number"),
+    (LLAMA, dict(rope_scaling=LLAMA3, original_max_position_embeddings=32), "config has 'original_max_position_embeddings' 32 but 'rope_scaling' has 64"),
+    (PHI3, dict(partial_rotary_factor=0.5), None),
     (NEOX, dict(rotary_pct=1.5), "a partial rotary factor above 0 and up to 1"),
     (LLAMA, dict(rope_scaling=dict(LLAMA3, factor=None)), "'factor' of the rope settings to be a number"),
     (LLAMA, dict(rope_scaling=dict(LLAMA3, low_freq_factor=4.0)), "rope"),
@@ -84,7 +98,25 @@ CASES = [
     (QWEN, dict(use_sliding_window=False, layer_types=["full_attention", "sliding_attention"]), "but no window"),
     (LLAMA, dict(layer_types=["sliding_attention"] * 2), "but no window"),
     (MISTRAL, dict(layer_types=["full_attention", "sliding_attention"]), "'sliding_window' holds for all layers"),
+    (GPT2, dict(n_embd=None, hidden_size=16, num_hidden_layers=2), None),
+    (GPT2, dict(hidden_size=32), "config has 'hidden_size' 32 but 'n_embd' 16, which name one size"),
+    (GEMMA, dict(hidden_act="gelu", hidden_activation="gelu_pytorch_tanh"), None),
+    (GEMMA, dict(hidden_act="gelu", hidden_activation="gelu"), "'hidden_activation' 'gelu' but 'hidden_act' 'gelu', which for Gemma is another function"),
+    # What is left out is what transformers has for it.
+    (MISTRAL, dict(num_key_value_heads=None), "the number of key/value heads (8) to divide the number of heads (4)"),
+    (GEMMA, dict(num_key_value_heads=None), "the number of key/value heads (16) to divide"),
+    (QWEN, dict(num_key_value_heads=None), "the number of key/value heads (32) to divide"),
+    (MISTRAL, dict(num_key_value_heads="null", sliding_window="null"), None),
+    (LLAMA, dict(num_key_value_heads=None), None),
+    # What the model's code does not read would be another model.
+    (LLAMA, dict(partial_rotary_factor=0.5), "a partial rotary factor of 0.5, which this model's code does not read; expected is 1"),
+    (QWEN, dict(rope_parameters=dict(partial_rotary_factor=0.5)), "a partial rotary factor of 0.5, which this model's code does not read"),
+    (NEOX, dict(head_dim=16), "config has 'head_dim' 16, where this model has 8"),
+    (NEOX, dict(head_dim=8), None),
     # Not supported.
+    (PHI3, dict(rope_scaling=dict(type="linear", factor=2.0)), "unsupported rope scaling 'linear'; supported for this model is default"),
+    (GEMMA, dict(use_bidirectional_attention=True), "config has use_bidirectional_attention; supported is causal attention"),
+    (LLAMA, dict(is_causal=False), "config has 'is_causal' false; supported is causal attention"), (LLAMA, dict(is_causal=True), None),
     (LLAMA, dict(quantization_config=dict(bits=4)), "config has a quantization_config"),
     (LLAMA, dict(num_local_experts=8), "config has 'num_local_experts' 8; supported are models with one MLP a layer"),
     (QWEN, dict(num_experts=128), "config has 'num_experts' 128; supported are models with one MLP a layer"),
