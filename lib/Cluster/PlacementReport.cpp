@@ -23,7 +23,10 @@ std::string tenths(double value) { return printQuantity(std::round(value * 10) /
 
 std::string crossingText(const Cluster &cluster, const Crossing &crossing) {
   std::string text = plural(crossing.units, unitNameOf(cluster, crossing.level));
-  if (crossing.meanUnits < static_cast<double>(crossing.units))
+  // What is no larger than a unit is cut by the end of one here and there.
+  if (crossing.meanUnits <= 1 && crossing.units > 1)
+    text = "up to " + text;
+  else if (crossing.meanUnits < static_cast<double>(crossing.units))
     text += " (" + tenths(crossing.meanUnits) + ")";
   return text + " of a " + cluster.levels[crossing.level].name;
 }

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "drover/Cluster/Print.h"
 #include "drover/Cluster/Quantity.h"
+#include <cmath>
 #include <sstream>
 
 using namespace drover;
@@ -80,12 +81,13 @@ void printLevel(std::ostream &os, const Level &level) {
 }
 
 void printFailures(std::ostream &os, const Failures &failures) {
-  // Rates as the counts of one GPU in one hour.
-  os << "failures:\n  observed: {gpus: 1, time: 1 h}\n  detection: "
-     << printQuantity(failures.detectionSeconds, Quantity::Seconds)
+  os << "failures:\n  observed: {gpus: " << number(failures.observedGpus)
+     << ", time: " << printQuantity(failures.observedSeconds, Quantity::Seconds)
+     << "}\n  detection: " << printQuantity(failures.detectionSeconds, Quantity::Seconds)
      << "\n  restart: " << printQuantity(failures.restartSeconds, Quantity::Seconds) << "\n  causes:\n";
   for (const FailureCause &cause : failures.causes)
-    os << "    - {name: " << quoted(cause.name) << ", count: " << number(cause.perGpuHour)
+    os << "    - {name: " << quoted(cause.name)
+       << ", count: " << std::llround(cause.perGpuHour * failures.observedGpus * failures.observedSeconds / 3600)
        << (cause.planned ? ", planned: true" : "") << "}\n";
 }
 } // namespace

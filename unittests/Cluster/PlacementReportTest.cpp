@@ -43,6 +43,7 @@ TEST(PlacementReport, fsdpOverContextAndDataIsOneLine) {
   Cluster cluster = makeLlama3();
   std::vector<std::string> lines = printPlacement({cluster, {{8, 16, 16, 8}, kDefaultOrder}});
   EXPECT_EQ(lines[1], "block TP x CP x PP: 2048 GPUs, 256 servers, 128 racks; 8 blocks");
+  EXPECT_EQ(lines[4].substr(0, 46), "PP: 1024 groups of 16 over up to 2 pods of a c") << "some lie across two";
   EXPECT_EQ(lines[5], "DP: 2048 groups of 8 over 6 pods (5.3) of a cluster, 2 racks of a pod; 2048 groups leave a pod");
   EXPECT_EQ(lines[6].substr(0, 31), "CP x DP: 128 groups of 128 over");
 }

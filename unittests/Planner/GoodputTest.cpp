@@ -19,7 +19,9 @@ cluster::Cluster makeCluster() {
   cluster::Cluster cluster = cluster::makeLlama3();
   double gpuHours = 16384. * 54 * 24;
   cluster.storage = cluster::Storage{2e12, 7e12};
-  cluster.failures = cluster::Failures{{{"faulty GPU", 148 / gpuHours, false},
+  cluster.failures = cluster::Failures{1,
+                                       3600,
+                                       {{"faulty GPU", 148 / gpuHours, false},
                                         {"HBM3 memory", 72 / gpuHours, false},
                                         {"software bug", 54 / gpuHours, false},
                                         {"others", 145 / gpuHours, false},

@@ -121,6 +121,7 @@ struct FailureCause {
 };
 
 struct Failures {
+  double observedGpus = 1, observedSeconds = 3600; // of the run whose interruptions were counted
   std::vector<FailureCause> causes;
   double detectionSeconds = 0; // from the failure to the decision to restart
   double restartSeconds = 0;   // from there to the first step

@@ -40,8 +40,12 @@ void readCollectives(FileErrors &errors, MapReader &reader, Level &level) {
                                       ": expected more ranks from line to line");
     level.collectives.push_back(std::move(measured));
   }
-  if (level.collectives.empty())
+  if (level.collectives.empty()) {
+    if (reader.find("backend"))
+      errors.report(reader.placeOf("backend"),
+                    "'backend' says whose measured collectives ranks use: expected 'collectives' beside it");
     return;
+  }
   reader.readChoice("backend", level.backend, {"inproc", "mpi"});
   bool any = false;
   for (const MeasuredCollective &measured : level.collectives)
@@ -131,23 +135,24 @@ Failures readFailures(FileErrors &errors, const YamlNode &node) {
   reader.readQuantity("restart", failures.restartSeconds, Quantity::Seconds, kPause);
   const YamlNode *observed = reader.require("observed");
   int64_t gpus = 1;
-  double seconds = 1;
+  double &seconds = failures.observedSeconds;
   if (observed) {
     MapReader run(errors, *observed, "what was observed", {"gpus", "time"});
     run.readCount("gpus", gpus, 1, kMostGpus);
     run.readQuantity("time", seconds, Quantity::Seconds, kObservation);
   }
+  failures.observedGpus = static_cast<double>(gpus);
   for (const YamlNode &item : reader.readList("causes")) {
     FailureCause cause;
-    double count = 0;
+    int64_t count = 0;
     MapReader entry(errors, item, "a cause", {"name", "count", "planned"});
     entry.readText("name", cause.name);
-    entry.readQuantity("count", count, Quantity::Number, {0, 1e6});
+    entry.readCount("count", count, 0, 1000000);
     entry.readFlag("planned", cause.planned);
     for (const FailureCause &seen : failures.causes)
       if (seen.name == cause.name)
         errors.report(item.place, "the cause '" + cause.name + "' is listed twice");
-    cause.perGpuHour = count / (static_cast<double>(gpus) * seconds / 3600);
+    cause.perGpuHour = static_cast<double>(count) / (failures.observedGpus * seconds / 3600);
     failures.causes.push_back(std::move(cause));
   }
   return failures;

@@ -78,7 +78,7 @@ AttentionRates readAttentionRates(FileErrors &errors, const YamlNode &node) {
   AttentionRates rates;
   MapReader reader(errors, node, "an attention kernel",
                    {"kernel", "forward", "backward", "half_sequence", "odd_head_penalty", "head_size_multiple"});
-  reader.readText("kernel", rates.kernel);
+  reader.readChoice("kernel", rates.kernel, {"flash3", "flash2", "triton", "unfused", "generated"});
   reader.readQuantity("forward", rates.forward, Quantity::Number, kFraction);
   reader.readQuantity("backward", rates.backward, Quantity::Number, {0, 2, true});
   reader.readQuantity("half_sequence", rates.halfSequence, Quantity::Number, kHalf, false);
@@ -104,6 +104,9 @@ Device cluster::readDevice(FileErrors &errors, const YamlNode &node) {
   device.readQuantity("power", result.watts, Quantity::Watts, kWatts, false);
   device.readCount("shared_cores", result.sharedCores, 1, kMostSms, false);
   device.readQuantity("core_scaling", result.coreScaling, Quantity::Number, kFraction, false);
+  if (device.find("core_scaling") && !device.find("shared_cores"))
+    errors.report(device.placeOf("core_scaling"),
+                  "'core_scaling' is of cores that ranks share: expected 'shared_cores' beside it");
   readMatmul(errors, device, result);
   for (const YamlNode &item : device.readList("attention")) {
     AttentionRates rates = readAttentionRates(errors, item);

@@ -80,6 +80,8 @@ TEST(ReadClusterErrors, measuredCollectives) {
                       "      - {backend: inproc, kind: message, ranks: 2, latency: 1 us, bandwidth: 1 GB/s}\n"),
             "c.yaml:30:9: error: inproc's message of 2 ranks stands behind that of 4: expected more ranks from line to "
             "line");
+  EXPECT_EQ(withLines("    backend: inproc\n"), "c.yaml:27:14: error: 'backend' says whose measured collectives ranks "
+                                                "use: expected 'collectives' beside it");
 }
 
 TEST(ReadClusterErrors, units) {
@@ -131,6 +133,11 @@ TEST(ReadClusterErrors, contradictions) {
       {"in_network: 0.7", "oversubscription: 2",
        "21:5: error: the innermost level 'server' is oversubscribed, but joins GPUs with links of their own"},
       {"name: cluster", "name: server", "27:5: error: the level 'server' is listed twice"},
+      {"kernel: unfused", "kernel: flash9",
+       "17:16: error: 'kernel' is 'flash9': expected one of flash3, flash2, triton, unfused, generated"},
+      {"  power: 300 W\n", "  core_scaling: 0.9\n",
+       "11:17: error: 'core_scaling' is of cores that ranks share: expected 'shared_cores' beside it"},
+      {"count: 3}", "count: 1.5}", "40:33: error: 'count' is '1.5': expected a whole number"},
       {"kernel: unfused", "kernel: flash2", "17:7: error: the attention kernel 'flash2' is listed twice"},
       {"name: firmware", "name: faulty GPU", "41:7: error: the cause 'faulty GPU' is listed twice"},
       {"    f32: {fraction", "    fp8: {fraction",
