@@ -15,7 +15,7 @@ PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Lines that a cut block shows of an output.
 CUT = "...\n"
 # What a command prints of its own time.
-TIMES = r"(layouts searched in) [\d.]+ m?s"
+TIMES = r"(layouts? searched in) [\d.]+ m?s"
 
 
 def run(drover, command):

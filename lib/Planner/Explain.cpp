@@ -22,17 +22,23 @@ std::vector<Comparison::Option> Comparison::differences() const {
 }
 
 std::optional<Error> planner::setChoices(Problem &problem, const std::string &text) {
-  bool fixesDp = false;
+  std::vector<std::pair<std::string, std::string>> choices;
   for (size_t begin = 0; begin <= text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
     std::string part = text.substr(begin, end - begin);
     begin = end + 1;
-    size_t equals = part.find('=');
-    if (equals == std::string::npos)
+    if (size_t equals = part.find('='); equals != std::string::npos) {
+      choices.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+      std::replace(choices.back().first.begin(), choices.back().first.end(), '-', '_');
+    } else if (!choices.empty()) {
+      choices.back().second += "," + part; // a value goes on: order=tp,dp,pp,cp
+    } else {
       return Error{"'" + part + "' is no choice: expected KEY=VALUE, separated by commas"};
-    std::string key = part.substr(0, equals);
-    std::replace(key.begin(), key.end(), '-', '_');
-    if (std::optional<Error> error = setChoice(problem, key, part.substr(equals + 1)))
+    }
+  }
+  bool fixesDp = false;
+  for (const auto &[key, value] : choices) {
+    if (std::optional<Error> error = setChoice(problem, key, value))
       return error;
     fixesDp |= key == "dp";
   }

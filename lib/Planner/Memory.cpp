@@ -17,16 +17,18 @@ int64_t divideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 /// Sizes in bytes of one microbatch on one rank.
 class TensorSizes {
 public:
-  TensorSizes(const cost::ModelShape &shape, const schedule::Plan &plan)
-      : shape(shape), plan(plan), widths(localWidths(shape, plan.tp)),
+  TensorSizes(const cost::ModelShape &shape, const schedule::Plan &plan, const Software &software = {})
+      : shape(shape), plan(plan), recompute(sizesOf(plan, software).recompute),
+        ofOthers(software.recompute.has_value()), fusedLoss(software.fusedLoss),
+        spread(static_cast<double>(software.sequenceParallel ? plan.tp : 1)), widths(localWidths(shape, plan.tp)),
         element(static_cast<double>(plan.computeType == "f32" ? 4 : 2)),
         rows(static_cast<double>(plan.microbatch) * static_cast<double>(plan.sequenceLength) /
              static_cast<double>(plan.cp)) {}
 
   /// The residual stream: all rows, and the rank's own where sequence parallelism spreads them.
   double wideResidual() const { return wide(static_cast<double>(shape.hidden)); }
-  double residual() const { return wideResidual() / static_cast<double>(plan.tp); }
-  double logits() const { return full() ? 0 : rows * widths.vocabulary * 4; }
+  double residual() const { return wideResidual() / spread; }
+  double logits() const { return rebuildsHead() ? 0 : rows * widths.vocabulary * 4; }
   double inputs() const { return rows * 8 * (plan.mask == "documents" ? 3 : 2); }
 
   /// What a microbatch keeps of a chunk: from forward to backward, and of a split one on to the weight part, which also
@@ -41,10 +43,10 @@ public:
     auto count = static_cast<double>(layers);
     double inputs = residual() * static_cast<double>(std::max<int64_t>(0, layers - 1) + (layers > 0 && isFirst) +
                                                      (isLast && (layers > 0 || isFirst)));
-    double layer = full() ? 0 : keptStash(plan.recompute == "none");
-    double headNorm = isLast && !full() && stashes("norms") ? residual() : 0;
+    double headNorm = isLast && !rebuildsHead() && stashes("norms") ? residual() : 0;
     Stash stash;
-    stash.stash = count * layer + inputs + headNorm + (isLast && !full() ? 2 * rows * 4 : 0) + (isLast ? logits() : 0);
+    stash.stash = count * layerStash() + inputs + headNorm + (isLast && !rebuildsHead() ? 2 * rows * 4 : 0) +
+                  (isLast ? logits() : 0);
     if (!isSplit())
       return stash;
     stash.kept = full() ? 0 : count * operandsOfProducts() + headNorm + (stashes("norms") ? 0 : inputs);
@@ -89,7 +91,10 @@ private:
     return count * (gradients + operands) + rowParallel + head;
   }
 
-  bool full() const { return plan.recompute == "full"; }
+  /// The whole forward of a layer runs again.
+  bool full() const { return recompute == cost::Recompute::Full || recompute == cost::Recompute::Layers; }
+  bool rebuildsHead() const { return recompute == cost::Recompute::Full; }
+  double layerStash() const;
   double wide(double width) const { return rows * width * element; }
   /// Whether --rebuild leaves a kind of memory-bound work out, so that its result is stashed.
   bool stashes(const char *what) const {
@@ -114,26 +119,50 @@ private:
 
   const cost::ModelShape &shape;
   const schedule::Plan &plan;
+  cost::Recompute recompute;
+  bool ofOthers; // frameworks that save what products read
+  bool fusedLoss;
+  double spread; // ranks that the residual stream is cut over
   LocalWidths widths;
   double element, rows;
 };
+
+/// What a layer keeps between its phases, without its input.
+double TensorSizes::layerStash() const {
+  switch (recompute) {
+  case cost::Recompute::None:
+    return keptStash(true);
+  case cost::Recompute::Selective: // autograd keeps what the projection behind attention reads
+    return keptStash(false) + (ofOthers ? queries() : 0);
+  case cost::Recompute::Full:
+  case cost::Recompute::Layers:
+    return 0;
+  case cost::Recompute::HalfMatmuls: // of seven products the first, third, fifth and last; and attention
+    return 2 * queries() + rows * widths.heads * 4 + keysAndValues() / 2 + ffn() + residual();
+  case cost::Recompute::HalfLayers:
+    return keptStash(true) / 2;
+  }
+  return 0;
+}
 
 /// The largest of the places in a layer's backward where most is alive, as bodies are lowered: the gradient of the
 /// activation with its operands; the column-parallel input gathered again with its gradient and a partial sum;
 /// attention's gradients, over all keys with CP. A full recompute holds the layer's stash beside. What the input part
 /// of a split backward hands over is not in its workspace.
 double TensorSizes::layerWorkspace() const {
-  bool spread = plan.tp > 1;
-  double all = wideResidual(), own = spread ? residual() : 0, keys = 0;
+  bool gathers = plan.tp > 1;
+  double all = wideResidual(), own = gathers ? residual() : 0, keys = 0;
   if (plan.cp > 1)
     keys = keysAndValues() * static_cast<double>(plan.cp);
-  if (full())
-    return keptStash(true) + (shape.gated ? ffn() : 2 * ffn()) + (spread ? 3 : 2) * all + keys -
+  if (full() || recompute == cost::Recompute::HalfMatmuls || recompute == cost::Recompute::HalfLayers) {
+    double rebuilt = keptStash(true) - (recompute == cost::Recompute::HalfMatmuls ? layerStash() : 0);
+    return rebuilt + (shape.gated ? ffn() : 2 * ffn()) + (gathers ? 3 : 2) * all + keys -
            (isSplit() ? ffn() + queries() : 0);
+  }
   double halves = element == 4 ? 2 * all : 3 * all; // f32 needs no copy to round from
   if (isSplit())                                    // a ring never holds the gathered input
     return std::max(ffn() + all + keys, plan.tpOverlap == "ring" ? halves - all : halves + own);
-  double activation = 3 * ffn() + (spread ? all : 0) + keys;
+  double activation = 3 * ffn() + (gathers ? all : 0) + keys;
   double column = shape.gated ? 2 * ffn() + halves + own : 0;
   double attention = 3 * queries() + 1.5 * keysAndValues() + 2 * all + 3 * keys;
   return std::max({activation, column, attention});
@@ -142,8 +171,26 @@ double TensorSizes::layerWorkspace() const {
 /// Gradients of the logits, unless they are handed over, the gathered input and its gradient.
 double TensorSizes::headWorkspace() const {
   double own = plan.tp > 1 ? residual() : 0;
-  double gradients = (isSplit() ? 0 : rows * widths.vocabulary * element) + 2 * wideResidual() + 2 * own;
-  return gradients + (full() ? rows * widths.vocabulary * 4 - wideResidual() - 2 * own : 0);
+  double logit = (isSplit() ? 0 : element) + (fusedLoss ? 0 : 4 + element);
+  double gradients = rows * widths.vocabulary * logit + 2 * wideResidual() + 2 * own;
+  return gradients + (rebuildsHead() ? rows * widths.vocabulary * 4 - wideResidual() - 2 * own : 0);
+}
+
+/// Elements of a rank's part of what has buckets of its own or a share in one.
+struct Parameters {
+  int64_t layer = 0, norm = 0, table = 0, positions = 0;
+};
+
+Parameters parametersOf(const cost::ModelShape &shape, int64_t tp) {
+  LocalWidths widths = localWidths(shape, tp);
+  auto pad = [](double elements) { return alignTo(static_cast<int64_t>(elements), schedule::kBucketAlignment); };
+  auto hidden = static_cast<double>(shape.hidden);
+  int64_t norm = pad(hidden) * (shape.layerNorm ? 2 : 1);
+  int64_t layer = 2 * pad(hidden * widths.query) + 2 * pad(hidden * widths.keyValue) +
+                  (shape.gated ? 3 : 2) * pad(hidden * widths.ffn) + 2 * norm;
+  if (shape.biases)
+    layer += pad(widths.query) + 2 * pad(widths.keyValue) + (shape.gated ? 2 : 1) * pad(widths.ffn) + 2 * pad(hidden);
+  return {layer, norm, pad(widths.vocabulary * hidden), pad(static_cast<double>(shape.positionRows) * hidden)};
 }
 
 bool keepsWeights(const schedule::Plan &plan) { return !(plan.isSharded() && plan.zero == 3); }
@@ -154,9 +201,11 @@ int64_t paddedElements(const schedule::Plan &plan, int64_t elements) {
 }
 
 /// What one bucket holds all the time. `isOwner`: of what is tied, the stage with the optimizer's state.
-void addLasting(const schedule::Plan &plan, int64_t elements, bool isShared, bool isOwner, StageMemory &memory) {
+void addLasting(const schedule::Plan &plan, const Software &software, int64_t elements, bool isShared, bool isOwner,
+                StageMemory &memory) {
   auto count = static_cast<double>(paddedElements(plan, elements));
-  double shard = plan.isSharded() ? count / static_cast<double>(plan.cp * plan.dp) : count;
+  int64_t shards = software.shardRanks > 0 ? software.shardRanks : plan.cp * plan.dp;
+  double shard = plan.isSharded() ? count / static_cast<double>(shards) : count;
   if (keepsWeights(plan) || isShared)
     memory.weights += count * elementBytes(plan);
   if (isOwner) {
@@ -165,25 +214,42 @@ void addLasting(const schedule::Plan &plan, int64_t elements, bool isShared, boo
     if (plan.optimizer == "adamw")
       memory.optimizer += shard * 8;
   }
-  if (keepsAccumulators(plan) || isShared)
-    memory.gradients += count * 4;
-  if (plan.isSharded())
+  bool accumulates = keepsAccumulators(plan) || isShared;
+  if (accumulates)
+    memory.gradients += count * static_cast<double>(software.gradientBytes);
+  // Buckets that are reduced as they appear hold their own sums.
+  if (plan.isSharded() && !(accumulates && software.fineBuckets))
     memory.gradients += shard * 4;
 }
 
 /// What lasts on every stage.
-std::vector<StageMemory> lastingMemory(const schedule::Plan &plan, const ChunkShape &chunks) {
+std::vector<StageMemory> lastingMemory(const schedule::Plan &plan, const ChunkShape &chunks,
+                                       const Software &software = {}) {
   std::vector<StageMemory> memory(static_cast<size_t>(plan.pp));
   size_t last = chunks.layers.size() - 1;
   for (size_t c = 0; c <= last; ++c)
-    addLasting(plan, chunks.elements[c] + (last == 0 ? chunks.tiedElements : 0), false, true,
+    addLasting(plan, software, chunks.elements[c] + (last == 0 ? chunks.tiedElements : 0), false, true,
                memory[c % static_cast<size_t>(plan.pp)]);
   if (chunks.tiedElements > 0 && last > 0) {
-    addLasting(plan, chunks.tiedElements, true, true, memory.front());
+    addLasting(plan, software, chunks.tiedElements, true, true, memory.front());
     if (plan.pp > 1)
-      addLasting(plan, chunks.tiedElements, true, false, memory.back());
+      addLasting(plan, software, chunks.tiedElements, true, false, memory.back());
   }
   return memory;
+}
+
+/// Inside the bodies of a stage, and between them.
+double workspaceOf(const TensorSizes &sizes, const ChunkShape &chunks, size_t stage, size_t stages) {
+  double scratch = 0, workspace = 0;
+  size_t last = chunks.layers.size() - 1;
+  for (size_t c = stage; c <= last; c += stages) {
+    scratch = std::max(scratch, sizes.scratch(chunks.layers[c], c == 0, c == last));
+    if (chunks.layers[c] > 0)
+      workspace = std::max(workspace, sizes.layerWorkspace());
+    if (c == last)
+      workspace = std::max(workspace, sizes.headWorkspace());
+  }
+  return scratch + workspace;
 }
 
 /// What the slots of a stage's microbatches take, and the categories in them.
@@ -323,15 +389,7 @@ LocalWidths planner::localWidths(const cost::ModelShape &shape, int64_t tp) {
 }
 
 ChunkShape planner::chunkShapeOf(const cost::ModelShape &shape, const schedule::Plan &plan) {
-  LocalWidths widths = localWidths(shape, plan.tp);
-  auto pad = [](double elements) { return alignTo(static_cast<int64_t>(elements), schedule::kBucketAlignment); };
-  auto hidden = static_cast<double>(shape.hidden);
-  int64_t norm = pad(hidden) * (shape.layerNorm ? 2 : 1);
-  int64_t layer = 2 * pad(hidden * widths.query) + 2 * pad(hidden * widths.keyValue) +
-                  (shape.gated ? 3 : 2) * pad(hidden * widths.ffn) + 2 * norm;
-  if (shape.biases)
-    layer += pad(widths.query) + 2 * pad(widths.keyValue) + (shape.gated ? 2 : 1) * pad(widths.ffn) + 2 * pad(hidden);
-  int64_t table = pad(widths.vocabulary * hidden), positions = pad(static_cast<double>(shape.positionRows) * hidden);
+  auto [layer, norm, table, positions] = parametersOf(shape, plan.tp);
   ChunkShape chunks;
   chunks.layers =
       plan.layersPerChunk.empty() ? schedule::spreadLayers(shape.layers, plan.pp * plan.chunks) : plan.layersPerChunk;
@@ -345,10 +403,10 @@ ChunkShape planner::chunkShapeOf(const cost::ModelShape &shape, const schedule::
 }
 
 std::vector<StageMemory> planner::memoryOf(const cost::ModelShape &shape, const schedule::Plan &plan,
-                                           const ReplayProgram &program) {
+                                           const ReplayProgram &program, const Software &software) {
   ChunkShape chunks = chunkShapeOf(shape, plan);
-  TensorSizes sizes(shape, plan);
-  std::vector<StageMemory> memory = lastingMemory(plan, chunks);
+  TensorSizes sizes(shape, plan, software);
+  std::vector<StageMemory> memory = lastingMemory(plan, chunks, software);
   std::vector<Slots> slots = Walk(plan, chunks, sizes, program).run();
   size_t last = chunks.layers.size() - 1;
   for (size_t stage = 0; stage < memory.size(); ++stage) {
@@ -356,6 +414,15 @@ std::vector<StageMemory> planner::memoryOf(const cost::ModelShape &shape, const 
     const ReplayProgram::Dynamic &dynamic = program.dynamicOf(static_cast<int64_t>(stage));
     of.gradients += static_cast<double>(dynamic.accumulatorSpace) * 4;
     of.gathered = static_cast<double>(dynamic.parameterSpace) * elementBytes(plan);
+    if (software.fineBuckets && !keepsWeights(plan)) {
+      // A layer at work and the next one, or a table; and the gradients of one until they are reduced (arXiv
+      // 2304.11277, section 3.3).
+      Parameters own = parametersOf(shape, plan.tp);
+      bool hasTable = stage == 0 || stage == last % memory.size();
+      auto unit = static_cast<double>(hasTable ? std::max(own.layer, own.table) : own.layer);
+      of.gathered = (static_cast<double>(own.layer) + unit) * elementBytes(plan);
+      of.gradients += unit * static_cast<double>(software.gradientBytes);
+    }
     of.stash = slots[stage].stash;
     of.logits = slots[stage].logits;
     of.inputs = slots[stage].inputs;
@@ -364,15 +431,7 @@ std::vector<StageMemory> planner::memoryOf(const cost::ModelShape &shape, const 
     if (plan.pp > 1)
       for (int64_t count : program.boundarySlots(static_cast<int64_t>(stage)))
         of.buffers += static_cast<double>(count) * sizes.residual();
-    double scratch = 0, workspace = 0;
-    for (size_t c = stage; c <= last; c += memory.size()) {
-      scratch = std::max(scratch, sizes.scratch(chunks.layers[c], c == 0, c == last));
-      if (chunks.layers[c] > 0)
-        workspace = std::max(workspace, sizes.layerWorkspace());
-      if (c == last)
-        workspace = std::max(workspace, sizes.headWorkspace());
-    }
-    of.workspace = scratch + workspace;
+    of.workspace = workspaceOf(sizes, chunks, stage, memory.size());
   }
   return memory;
 }
@@ -385,7 +444,13 @@ double planner::leastMemoryOf(const cost::ModelShape &shape, const schedule::Pla
   double most = 0;
   size_t last = chunks.layers.size() - 1;
   for (size_t stage = 0; stage < memory.size(); ++stage) {
-    double bytes = memory[stage].total();
+    double bytes = memory[stage].total() + workspaceOf(sizes, chunks, stage, memory.size());
+    // Of what comes and goes there is one chunk's at least.
+    int64_t elements = 0;
+    for (size_t c = stage; c <= last; c += memory.size())
+      elements = std::max(elements, chunks.elements[c]);
+    bytes += static_cast<double>(elements) *
+             ((keepsWeights(plan) ? 0 : elementBytes(plan)) + (keepsAccumulators(plan) ? 0 : 4));
     // The first forwards of a rank run its chunks one after the other, each for the microbatches of a group. With zb-h1
     // the rank's number of microbatches wait for their weight part by the time of the peak.
     auto rank = static_cast<int64_t>(stage);

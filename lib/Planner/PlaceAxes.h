@@ -17,6 +17,12 @@ cluster::AxisOrder placeAxes(const Problem &problem, const schedule::Plan &plan,
 Infeasibility explainInfeasible(const Problem &problem, const Space &space, const schedule::Plan *nearest,
                                 double overflowBytes);
 
+/// The fastest layout that needs no more bytes than each of `limits` on its fullest stage, which fall; none where
+/// nothing fits. One search for all: a layout is skipped where its bound of time is above the fastest within its bound
+/// of memory.
+schedule::Result<std::vector<std::optional<RankedPlan>>> solveWithin(const Problem &problem, std::vector<double> limits,
+                                                                     const Progress &progress);
+
 /// `solve` without the reasons where nothing fits, which solve problems of their own.
 schedule::Result<Solution> solveOnly(const Problem &problem);
 

@@ -107,6 +107,10 @@ std::string expectNumber(const std::string &key, const std::string &value) {
   return key + " is '" + value + "': expected a number";
 }
 
+std::string expectOnce(const std::string &key, const std::string &value, const std::string &twice) {
+  return key + " is '" + value + "': has " + twice + " twice";
+}
+
 /// Numbers and ranges `a..b`, separated by commas.
 std::string readList(const std::string &key, const std::string &value, std::vector<int64_t> &list) {
   list.clear();
@@ -118,16 +122,22 @@ std::string readList(const std::string &key, const std::string &value, std::vect
       return dots == std::string::npos ? expectNumber(key, part)
                                        : key + " is '" + part + "': expected a range a..b of at most " +
                                              std::to_string(kLongestRange) + " numbers";
-    for (int64_t number = *first; number <= *last; ++number)
+    for (int64_t number = *first; number <= *last; ++number) {
+      if (std::find(list.begin(), list.end(), number) != list.end())
+        return expectOnce(key, value, std::to_string(number));
       list.push_back(number);
+    }
   }
   return list.empty() ? expectNumber(key, value) : "";
 }
 
 std::string checkNames(const schedule::PlanWords &words, const std::vector<std::string> &names) {
-  for (const std::string &name : names)
-    if (!words.accepts(name))
-      return std::string(words.key) + " is '" + name + "': expected " + words.expected(",");
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (!words.accepts(*name))
+      return std::string(words.key) + " is '" + *name + "': expected " + words.expected(",");
+    if (std::find(names.begin(), name, *name) != name)
+      return expectOnce(words.key, join(names), *name);
+  }
   return names.empty() ? std::string(words.key) + " is empty: expected " + words.expected(",") : "";
 }
 
@@ -159,7 +169,10 @@ std::optional<std::string> readChoice(Problem &problem, const std::string &key, 
       std::optional<schedule::ScheduleKind> kind = schedule::parseScheduleKind(part);
       if (!kind)
         return "schedule is '" + part + "': expected 1f1b, interleaved, bfs or zb-h1";
-      problem.choices.schedules.push_back(*kind);
+      std::vector<schedule::ScheduleKind> &kinds = problem.choices.schedules;
+      if (std::find(kinds.begin(), kinds.end(), *kind) != kinds.end())
+        return expectOnce(key, value, part);
+      kinds.push_back(*kind);
     }
     return "";
   }

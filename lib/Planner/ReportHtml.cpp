@@ -249,7 +249,7 @@ private:
          << escapeMarkup(report.solution.infeasible->change) << "</p>\n";
     if (!report.compileCommand.empty())
       os << "<pre>" << escapeMarkup(report.compileCommand) << "</pre>\n";
-    os << "<p class=\"note\">" << grouped(static_cast<double>(report.solution.searched)) << " layouts searched in "
+    os << "<p class=\"note\">" << plural(report.solution.searched, "layout") << " searched in "
        << duration(report.elapsedSeconds) << ".</p>\n";
   }
 

@@ -20,11 +20,10 @@ void printHeader(std::ostream &os, const Report &report) {
   os << report.modelName << ", " << counted(static_cast<double>(problem.model.parameters())) << " parameters, on "
      << grouped(static_cast<double>(problem.gpus)) << " of " << problem.cluster.name << "'s "
      << grouped(static_cast<double>(problem.cluster.gpus())) << " " << problem.cluster.device.name << "; "
-     << grouped(static_cast<double>(problem.globalBatch)) << " sequences of "
-     << grouped(static_cast<double>(problem.sequence)) << " tokens a step\n"
-     << grouped(static_cast<double>(solution.searched)) << " layouts searched in " << duration(report.elapsedSeconds)
-     << ": " << grouped(static_cast<double>(solution.priced)) << " priced, "
-     << grouped(static_cast<double>(solution.replayed)) << " replayed, the rest ruled out by bounds\n";
+     << plural(problem.globalBatch, "sequence") << " of " << plural(problem.sequence, "token") << " a step\n"
+     << plural(solution.searched, "layout") << " searched in " << duration(report.elapsedSeconds) << ": "
+     << grouped(static_cast<double>(solution.priced)) << " priced, " << grouped(static_cast<double>(solution.replayed))
+     << " replayed" << (solution.replayed < solution.searched ? ", the rest ruled out by bounds" : "") << "\n";
   if (!solution.limits.empty())
     os << "looked at: " << solution.limits << "\n";
 }

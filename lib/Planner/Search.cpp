@@ -28,24 +28,34 @@ struct UnitSeconds {
 
 class Solver {
 public:
-  Solver(const Problem &problem, const Progress &progress) : problem(problem), progress(progress), space(problem) {}
+  Solver(const Problem &problem, const Progress &progress)
+      : problem(problem), progress(progress), space(problem), within{{usable(), {}}} {}
 
   Result<Solution> run(bool useBounds, bool withReasons = true);
+  Result<std::vector<std::optional<RankedPlan>>> runWithin(std::vector<double> limits);
 
 private:
+  /// The fastest layouts so far that need no more than so many bytes on their fullest stage.
+  struct Within {
+    double bytes = 0;
+    std::vector<RankedPlan> plans;
+  };
+
+  std::optional<Error> visitGroups(size_t &done);
   std::optional<Error> boundGroups();
   Result<UnitSeconds> unitsOf(const LayoutGroup &group, const cluster::AxisOrder &order);
   double boundOf(const LayoutGroup &group, const UnitSeconds &units) const;
   double refinedBound(const Plan &plan, const LayoutCosts &costs) const;
   const cluster::AxisOrder &orderOf(const LayoutGroup &group);
+  bool mayCount(const std::vector<Plan> &layouts, const cluster::AxisOrder &order, double bound);
   std::optional<Error> visit(const Plan &plan, const cluster::AxisOrder &order, double &seconds);
   Result<std::shared_ptr<const ReplayProgram>> programOf(const Plan &plan, int64_t microbatches);
   void keep(RankedPlan ranked);
   void noteOverflow(const Layout &layout, double bytes);
-  double worst() const {
-    return static_cast<int64_t>(solution.plans.size()) < problem.top ? std::numeric_limits<double>::infinity()
-                                                                     : solution.plans.back().projection.stepSeconds;
-  }
+  /// Seconds that a layout of at least so many bytes has to be below to count.
+  double worst(double bytes) const;
+  double leastBytes(const Plan &plan) const;
+  int64_t microbatchesOf(const Plan &plan) const { return problem.globalBatch / (plan.microbatch * plan.dp); }
   double usable() const { return problem.cluster.device.usableBytes - problem.cluster.device.contextBytes; }
 
   const Problem &problem;
@@ -54,13 +64,12 @@ private:
   bool useBounds = true;
   std::vector<LayoutGroup> groups;
   Solution solution;
+  std::vector<Within> within; // by falling limits; the first is the device's
   std::map<std::array<int64_t, 4>, cluster::AxisOrder> orders;
   std::map<std::pair<std::array<int64_t, 7>, cluster::AxisOrder>, UnitSeconds> units;
   cluster::SpanCache spans;
   std::map<std::vector<int64_t>, std::shared_ptr<const ReplayProgram>> programs;
-  // The layout that comes nearest to fitting.
-  double leastOverflow = std::numeric_limits<double>::infinity();
-  std::optional<Layout> nearest;
+  std::vector<std::pair<double, Layout>> nearest; // that do not fit, by a bound of the bytes they need; few
 };
 
 const cluster::AxisOrder &Solver::orderOf(const LayoutGroup &group) {
@@ -211,37 +220,82 @@ Result<std::shared_ptr<const ReplayProgram>> Solver::programOf(const Plan &plan,
 }
 
 void Solver::noteOverflow(const Layout &layout, double bytes) {
-  if (bytes - usable() < leastOverflow) {
-    leastOverflow = bytes - usable();
-    nearest = layout;
-  }
+  constexpr size_t kMostKept = 8;
+  if (nearest.size() == kMostKept && bytes >= nearest.back().first)
+    return;
+  auto place = std::upper_bound(nearest.begin(), nearest.end(), bytes,
+                                [](double value, const auto &kept) { return value < kept.first; });
+  place = nearest.insert(place, {bytes, layout});
+  place->second.plan.order = cluster::namesOf(layout.order);
+  if (nearest.size() > kMostKept)
+    nearest.pop_back();
+}
+
+/// Within less memory the fastest is slower: what fits there is among the others too.
+double Solver::worst(double bytes) const {
+  for (size_t i = within.size(); i-- > 0;)
+    if (bytes <= within[i].bytes)
+      return static_cast<int64_t>(within[i].plans.size()) < problem.top ? std::numeric_limits<double>::infinity()
+                                                                        : within[i].plans.back().projection.stepSeconds;
+  return 0;
+}
+
+double Solver::leastBytes(const Plan &plan) const {
+  Result<std::vector<int64_t>> split = schedule::groupsOf(plan, microbatchesOf(plan));
+  assert(split && "a layout of the space");
+  return leastMemoryOf(problem.model, plan, *split);
 }
 
 void Solver::keep(RankedPlan ranked) {
-  auto place = std::upper_bound(
-      solution.plans.begin(), solution.plans.end(), ranked,
-      [](const RankedPlan &a, const RankedPlan &b) { return a.projection.stepSeconds < b.projection.stepSeconds; });
-  solution.plans.insert(place, std::move(ranked));
-  if (static_cast<int64_t>(solution.plans.size()) > problem.top)
-    solution.plans.pop_back();
+  for (Within &each : within) {
+    if (ranked.peakBytes() > each.bytes)
+      break;
+    auto place =
+        std::upper_bound(each.plans.begin(), each.plans.end(), ranked, [](const RankedPlan &a, const RankedPlan &b) {
+          return a.projection.stepSeconds < b.projection.stepSeconds;
+        });
+    each.plans.insert(place, ranked);
+    if (static_cast<int64_t>(each.plans.size()) > problem.top)
+      each.plans.pop_back();
+  }
 }
 
-/// Sets `seconds` where it finds them out.
+/// Whether a layout of a group may count by its memory and the group's bound of time. The more is sharded, the less is
+/// held: each schedule's last layouts say so for all.
+bool Solver::mayCount(const std::vector<Plan> &layouts, const cluster::AxisOrder &order, double bound) {
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    bool sharded = true;
+    for (size_t j = i + 1; j < layouts.size() && sharded; ++j)
+      sharded = layouts[j].zero <= layouts[i].zero || layouts[j].schedule() != layouts[i].schedule() ||
+                layouts[j].run != layouts[i].run;
+    if (!sharded)
+      continue;
+    double bytes = leastBytes(layouts[i]);
+    if (bound < worst(bytes))
+      return true;
+    if (bytes > usable())
+      noteOverflow({layouts[i], order}, bytes);
+  }
+  return false;
+}
+
+/// Sets `seconds`, at first a bound, where it finds them out.
 std::optional<Error> Solver::visit(const Plan &plan, const cluster::AxisOrder &order, double &seconds) {
-  int64_t microbatches = problem.globalBatch / (plan.microbatch * plan.dp);
+  int64_t microbatches = microbatchesOf(plan);
+  double bytes = 0;
   if (useBounds) {
-    Result<std::vector<int64_t>> split = schedule::groupsOf(plan, microbatches);
-    if (double bytes = leastMemoryOf(problem.model, plan, *split); bytes > usable()) {
+    bytes = leastBytes(plan);
+    if (bytes > usable())
       noteOverflow({plan, order}, bytes);
+    if (seconds >= worst(bytes))
       return std::nullopt;
-    }
   }
   Layout layout{plan, order};
   Result<LayoutCosts> costs = priceLayout(problem.model, problem.cluster, layout, problem.software, &spans);
   ++solution.priced;
   if (!costs)
     return Error{costs.error()};
-  if (useBounds && refinedBound(plan, *costs) >= worst())
+  if (useBounds && refinedBound(plan, *costs) >= worst(bytes))
     return std::nullopt;
   Result<std::shared_ptr<const ReplayProgram>> program = programOf(plan, microbatches);
   if (!program)
@@ -251,7 +305,7 @@ std::optional<Error> Solver::visit(const Plan &plan, const cluster::AxisOrder &o
   ranked.projection = project(problem.model, problem.cluster, plan, *costs, **program);
   ++solution.replayed;
   seconds = ranked.projection.stepSeconds;
-  if (ranked.projection.stepSeconds >= worst())
+  if (ranked.projection.stepSeconds >= worst(bytes))
     return std::nullopt;
   ranked.memory = memoryOf(problem.model, plan, **program);
   ranked.fits = fitsOn(problem.cluster.device, ranked.memory);
@@ -262,54 +316,91 @@ std::optional<Error> Solver::visit(const Plan &plan, const cluster::AxisOrder &o
   return std::nullopt;
 }
 
-Result<Solution> Solver::run(bool bounded, bool withReasons) {
-  useBounds = bounded;
+/// All groups from `done` on that may count.
+std::optional<Error> Solver::visitGroups(size_t &done) {
   if (std::optional<Error> error = boundGroups())
-    return *error;
-  solution.limits = space.describeLimits();
-  size_t done = 0;
+    return error;
   for (; done < groups.size(); ++done) {
-    if (useBounds && groups[done].bound >= worst())
+    double bound = groups[done].bound;
+    if (useBounds && bound >= worst(0))
       break;
     if (progress && done % 256 == 0)
       progress(static_cast<int64_t>(done), static_cast<int64_t>(groups.size()),
-               solution.plans.empty() ? 0 : solution.plans.front().projection.stepSeconds);
+               within[0].plans.empty() ? 0 : within[0].plans.front().projection.stepSeconds);
     // With more sharded nothing else is earlier: accumulators and then parameters wait for others' memory. A run's
     // layouts come from zero 1 on, so that the one before bounds the next.
     std::map<std::pair<schedule::ScheduleKind, int64_t>, double> fastest;
     const cluster::AxisOrder &order = orderOf(groups[done]);
-    for (Plan &plan : space.expand(groups[done])) {
-      ++solution.searched;
+    std::vector<Plan> layouts = space.expand(groups[done]);
+    solution.searched += static_cast<int64_t>(layouts.size());
+    if (useBounds && !mayCount(layouts, order, bound))
+      continue;
+    for (Plan &plan : layouts) {
       plan.order = cluster::namesOf(order);
-      double ignored = 0, &least = plan.zero > 0 ? fastest[{plan.schedule(), plan.run.front()}] : ignored;
-      if (useBounds && least >= worst())
-        continue;
+      double ignored = bound;
+      double &least =
+          plan.zero > 0 ? fastest.try_emplace({plan.schedule(), plan.run.front()}, bound).first->second : ignored;
       if (std::optional<Error> error = visit(plan, order, least))
-        return *error;
+        return error;
     }
   }
+  return std::nullopt;
+}
+
+Result<std::vector<std::optional<RankedPlan>>> Solver::runWithin(std::vector<double> limits) {
+  within.clear();
+  for (double bytes : limits)
+    within.push_back({bytes, {}});
+  size_t done = 0;
+  if (std::optional<Error> error = visitGroups(done))
+    return *error;
+  std::vector<std::optional<RankedPlan>> fastest(limits.size());
+  for (size_t i = 0; i < limits.size(); ++i)
+    if (!within[i].plans.empty())
+      fastest[i] = std::move(within[i].plans.front());
+  return std::move(fastest);
+}
+
+Result<Solution> Solver::run(bool bounded, bool withReasons) {
+  useBounds = bounded;
+  size_t done = 0;
+  if (std::optional<Error> error = visitGroups(done))
+    return *error;
+  solution.limits = space.describeLimits();
+  solution.plans = std::move(within[0].plans);
   for (; done < groups.size(); ++done)
     solution.searched += space.countLayouts(groups[done]);
   if (!solution.plans.empty()) {
     solution.provenSeconds = solution.plans.back().projection.stepSeconds;
     return std::move(solution);
   }
-  if (nearest && withReasons) {
+  double leastOverflow = 0;
+  if (!nearest.empty())
+    solution.nearest = nearest.front().second;
+  if (!nearest.empty() && withReasons) {
     // What was noted may be a bound of what it needs.
-    Result<RankedPlan> only = evaluate(problem, *nearest);
-    if (!only)
-      return Error{only.error()};
-    leastOverflow = only->peakBytes() - usable();
+    std::optional<RankedPlan> least;
+    for (const auto &[bytes, layout] : nearest) {
+      if (least && bytes >= least->peakBytes())
+        break;
+      Result<RankedPlan> next = evaluate(problem, layout);
+      if (!next)
+        return Error{next.error()};
+      if (!least || next->peakBytes() < least->peakBytes())
+        least = std::move(*next);
+    }
+    solution.nearest = least->layout;
+    leastOverflow = least->peakBytes() - usable();
     // A layout that is given in full is answered whether it fits or not.
     if (solution.searched == 1) {
       solution.priced = solution.replayed = 1;
-      solution.plans.push_back(std::move(*only));
+      solution.plans.push_back(std::move(*least));
       solution.provenSeconds = solution.plans.front().projection.stepSeconds;
     }
   }
-  solution.nearest = nearest;
   if (withReasons)
-    solution.infeasible = explainInfeasible(problem, space, nearest ? &nearest->plan : nullptr, leastOverflow);
+    solution.infeasible =
+        explainInfeasible(problem, space, solution.nearest ? &solution.nearest->plan : nullptr, leastOverflow);
   return std::move(solution);
 }
 
@@ -356,6 +447,11 @@ Result<Solution> planner::solve(const Problem &problem, const Progress &progress
 
 Result<Solution> planner::solveOnly(const Problem &problem) {
   return Solver(problem, {}).run(/*bounded=*/true, /*withReasons=*/false);
+}
+
+Result<std::vector<std::optional<RankedPlan>>> planner::solveWithin(const Problem &problem, std::vector<double> limits,
+                                                                    const Progress &progress) {
+  return Solver(problem, progress).runWithin(std::move(limits));
 }
 
 Result<Solution> planner::solveByEnumeration(const Problem &problem) {

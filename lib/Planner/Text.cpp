@@ -29,6 +29,10 @@ std::string planner::grouped(double value) {
   return text;
 }
 
+std::string planner::plural(int64_t count, const std::string &noun) {
+  return grouped(static_cast<double>(count)) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string planner::counted(double value) {
   return value >= 1e9   ? fixed(value / 1e9, 2) + " billion"
          : value >= 1e6 ? fixed(value / 1e6, 1) + " million"

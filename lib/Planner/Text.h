@@ -15,6 +15,8 @@ std::string fixed(double value, int digits);
 std::string seconds(double value);
 /// A whole number with commas.
 std::string grouped(double value);
+/// `1 layout`, `2,048 layouts`.
+std::string plural(int64_t count, const std::string &noun);
 /// `405.85 billion`, `7.2 million`, `4,816`.
 std::string counted(double value);
 /// `1.5 GiB`; binary units, as memory is sold.

@@ -120,7 +120,7 @@ defm top : Value<"top", "K", "plans to show (10)", ofPlanned>;
 def pareto : Switch<"pareto", "also the fastest plans within less and less memory", ofPlanned>;
 def explain : Switch<"explain", "compare the best plan part by part with the second", ofPlanned>;
 def explain_with : Joined<["--"], "explain=">, MetaVarName<"LAYOUT">, Visibility<[PlanCommand]>, Group<outputGroup>,
-                   HelpText<"the same with a plan file, or with the best of other choices (tp=4,recompute=full)">;
+                   HelpText<"the same with a plan file, or with the best of other choices (tp=4,order=tp,dp,pp,cp)">;
 defm trace : Value<"trace", "FILE.json", "write a step of one pipeline of the best plan for Perfetto", ofPlanned>;
 def report_page : Joined<["--"], "report=">, MetaVarName<"FILE.html">, Visibility<[PlanCommand]>, Group<outputGroup>,
                   HelpText<"write one page with everything, drawings too">;

@@ -161,7 +161,9 @@ Error describeBest(const CommandLine &line, const planner::Problem &problem, dou
     if (Error error = compare(line, problem, report))
       return error;
   if (line.has(OPT_pareto) || line.has(OPT_report_page)) {
-    schedule::Result<std::vector<planner::ParetoPoint>> points = planner::paretoOf(problem, report.solution);
+    ProgressLine progress;
+    schedule::Result<std::vector<planner::ParetoPoint>> points = planner::paretoOf(
+        problem, report.solution, [&](int64_t done, int64_t all, double best) { progress.show(done, all, best); });
     if (!points)
       return createStringError(points.error());
     report.pareto = std::move(*points);

@@ -51,6 +51,10 @@ TEST(Problem, errorsNameTheLine) {
   EXPECT_EQ(parseError("schedule fast\n"),
             "problem.txt:1: error: schedule is 'fast': expected 1f1b, interleaved, bfs or zb-h1");
   EXPECT_EQ(parseError("recompute some\n"), "problem.txt:1: error: recompute is 'some': expected none,selective,full");
+  EXPECT_EQ(parseError("tp 1..4,2\n"), "problem.txt:1: error: tp is '1..4,2': has 2 twice");
+  EXPECT_EQ(parseError("recompute full,none,full\n"),
+            "problem.txt:1: error: recompute is 'full,none,full': has full twice");
+  EXPECT_EQ(parseError("schedule 1f1b,1f1b\n"), "problem.txt:1: error: schedule is '1f1b,1f1b': has 1f1b twice");
   EXPECT_NE(parseError("order tp,tp\n"), "");
   EXPECT_NE(parseError("layers_per_chunk 1,x\n"), "");
 }

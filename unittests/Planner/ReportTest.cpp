@@ -128,6 +128,12 @@ TEST(Report, paretoTradesMemoryForTime) {
     EXPECT_LE((*points)[i].plan.peakBytes(), (*points)[i].limitBytes);
     EXPECT_LT((*points)[i].plan.peakBytes(), (*points)[i - 1].plan.peakBytes());
     EXPECT_GE((*points)[i].plan.projection.stepSeconds, (*points)[i - 1].plan.projection.stepSeconds);
+    // As a search of its own within that limit has it.
+    Problem limited = problem;
+    limited.cluster.device.usableBytes = (*points)[i].limitBytes + problem.cluster.device.contextBytes;
+    schedule::Result<Solution> alone = solve(limited);
+    ASSERT_TRUE(alone && !alone->plans.empty());
+    EXPECT_DOUBLE_EQ((*points)[i].plan.projection.stepSeconds, alone->plans.front().projection.stepSeconds);
   }
 }
 
@@ -159,11 +165,21 @@ TEST(Explain, comparesWithWhatDoesNotFit) {
   EXPECT_FALSE(comparison->other.fits);
 }
 
+TEST(Explain, valuesHaveCommasToo) {
+  Problem problem = makeSmallProblem();
+  ASSERT_FALSE(setChoices(problem, "tp=2,4,order=tp,dp,pp,cp,recompute=none,full"));
+  EXPECT_EQ(problem.choices.tp, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(problem.choices.recompute, (std::vector<std::string>{"none", "full"}));
+  ASSERT_TRUE(problem.order);
+  EXPECT_EQ(cluster::str(*problem.order), "tp,dp,pp,cp");
+}
+
 TEST(Explain, saysWhatIsNoChoice) {
   Problem problem = makeSmallProblem();
   EXPECT_EQ(setChoices(problem, "tp")->message, "'tp' is no choice: expected KEY=VALUE, separated by commas");
   EXPECT_EQ(setChoices(problem, "speed=1")->message, "unknown choice 'speed'");
   EXPECT_EQ(setChoices(problem, "tp=fast")->message, "tp is 'fast': expected a number");
+  EXPECT_EQ(setChoices(problem, "tp=2,fast")->message, "tp is 'fast': expected a number");
 }
 
 } // namespace

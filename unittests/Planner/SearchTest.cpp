@@ -97,6 +97,38 @@ TEST(Search, saysWhatIsMissingAndTheNearestChange) {
       << solution->infeasible->change;
 }
 
+std::string changeOf(const Problem &problem) {
+  schedule::Result<Solution> solution = solve(problem);
+  return !solution ? solution.error() : solution->infeasible ? solution->infeasible->change : "feasible";
+}
+
+TEST(Search, saysHowManyGpusWouldDo) {
+  Problem problem = makeProblem(8);
+  problem.cluster = cluster::makeDgxH100(2);
+  problem.cluster.device = makeH100();
+  problem.cluster.device.usableBytes = 14e9; // the state of 7 billion parameters has no room on 8
+  problem.choices.tpOverlap = {"none"};
+  problem.choices.cp = {1};
+  EXPECT_EQ(changeOf(problem).find("no choice let go is enough; with 16 GPUs this fits: tp "), 0u) << changeOf(problem);
+  problem.choices.cp = {};
+  EXPECT_EQ(changeOf(problem).find("with 16 GPUs this fits: tp "), 0u) << changeOf(problem);
+  problem.cluster.device.usableBytes = 2e9;
+  EXPECT_EQ(changeOf(problem), "more GPUs are not enough, up to the 16 of dgx-h100");
+  problem.choices.microbatch = {1};
+  EXPECT_EQ(changeOf(problem), "no choice let go is enough, nor are more GPUs, up to the 16 of dgx-h100");
+}
+
+TEST(Search, saysThatOneChoiceIsNotEnough) {
+  Problem problem = makeProblem(8);
+  problem.cluster.device.usableBytes = 22e9;
+  problem.choices.tp = {1};
+  problem.choices.microbatch = {8};
+  problem.choices.zero = {0};
+  problem.choices.recompute = {"none"};
+  EXPECT_EQ(changeOf(problem).find("no one choice let go is enough; with all of them free this fits: tp "), 0u)
+      << changeOf(problem);
+}
+
 TEST(Search, namesTheConstraintThatLeavesNoLayout) {
   Problem problem = makeProblem(8);
   problem.globalBatch = 3;

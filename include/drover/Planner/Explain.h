@@ -20,8 +20,8 @@ struct Comparison {
   std::vector<Option> differences() const;
 };
 
-/// Sets choices given as `KEY=VALUE` separated by commas, in place of what the problem had; `dp` is free where it is
-/// not among them. The error says what is wrong.
+/// Sets choices given as `KEY=VALUE` separated by commas, which values may have too (`tp=8,order=tp,dp,pp,cp`), in
+/// place of what the problem had; `dp` is free where it is not among them. The error says what is wrong.
 std::optional<schedule::Error> setChoices(Problem &problem, const std::string &text);
 
 /// `best` beside the best layout of another problem, which may not fit.

@@ -5,8 +5,7 @@
 #ifndef DROVER_PLANNER_MEMORY_H
 #define DROVER_PLANNER_MEMORY_H
 
-#include "drover/Cost/Model.h"
-#include "drover/Planner/Replay.h"
+#include "drover/Planner/Projection.h"
 
 namespace drover::planner {
 
@@ -43,9 +42,10 @@ ChunkShape chunkShapeOf(const cost::ModelShape &shape, const schedule::Plan &pla
 /// Bytes of an element in a plan's compute dtype.
 inline double elementBytes(const schedule::Plan &plan) { return plan.computeType == "f32" ? 4 : 2; }
 
-/// By stage. `program` is the plan's; `microbatch` and `sequenceLength` are set.
+/// By stage. `program` is the plan's; `microbatch` and `sequenceLength` are set. `software`: what is held otherwise
+/// where a run was not drover's.
 std::vector<StageMemory> memoryOf(const cost::ModelShape &shape, const schedule::Plan &plan,
-                                  const ReplayProgram &program);
+                                  const ReplayProgram &program, const Software &software = {});
 
 /// A lower bound of the fullest stage's peak without the order: what lasts, and the stash of the forwards that every
 /// stage runs before its first backward.

@@ -27,6 +27,7 @@ struct Software {
   /// Gradients are reduced in buckets as they appear, parameters gathered as they are needed, within a chunk.
   bool fineBuckets = false;
   bool fusedElementwise = true;
+  bool fusedLoss = true; // logits in f32 and one gradient of them; else copies in both formats of both
   bool fp8 = false;
   bool nvls = true;
   bool boosted = false;      // clocks: the device's clockBoost

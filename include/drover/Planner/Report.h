@@ -32,9 +32,10 @@ struct Report {
   std::string compileCommand; // of the best
 };
 
-/// Fastest layouts within less and less memory, each nine tenths of what the one before needs, `solution`'s best first;
-/// ends where nothing fits.
-schedule::Result<std::vector<ParetoPoint>> paretoOf(const Problem &problem, const Solution &solution);
+/// Fastest layouts within less and less memory, each limit nine tenths of the one before from what `solution`'s best
+/// needs, which is the first; ends where nothing fits. One search for all of them.
+schedule::Result<std::vector<ParetoPoint>> paretoOf(const Problem &problem, const Solution &solution,
+                                                    const Progress &progress = {});
 
 /// The ranked table, the best plan's parts, memory and placement, and what else the report has.
 std::string reportText(const Report &report);
