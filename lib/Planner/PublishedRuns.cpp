@@ -152,27 +152,49 @@ void readSoftware(RowReader &row, const schedule::Plan &plan, Software &software
     row.fail("recompute '" + recompute + "': expected none, selective or full");
 }
 
-double readSeconds(RowReader &row, const PublishedRun &run) {
-  if (!row.text("step_time_s").empty()) {
-    double seconds = row.number("step_time_s");
-    if (!(seconds > 0))
-      row.fail("column step_time_s is '" + row.text("step_time_s") + "': expected seconds above 0");
-    return seconds;
+void readSeconds(RowReader &row, PublishedRun &run) {
+  // The first of these that a row has says how long its step took.
+  const char *const columns[] = {"step_time_s", "tok_s_gpu", "tflops_per_gpu"};
+  const char *given = nullptr;
+  for (const char *column : columns)
+    if (!given && !row.text(column).empty())
+      given = column;
+  if (!given) {
+    run.noSeconds = "no step time, no tokens a second and no TFLOP/s";
+    return;
   }
-  double rate = row.number("tflops_per_gpu") * 1e12;
-  if (!(rate > 0)) {
-    row.fail("no step time and no TFLOP/s");
-    return 0;
-  }
-  if (row.has("flops_count", "hardware") || row.has("flops_count", "recompute")) {
-    row.fail("no step time, and TFLOP/s of hardware FLOPs");
-    return 0;
-  }
+  double value = row.number(given);
+  if (!(value > 0))
+    return row.fail("column " + std::string(given) + " is '" + row.text(given) + "': expected a number above 0");
   const schedule::Plan &plan = run.layout.plan;
-  auto count = row.has("flops_count", "causal") && !row.has("flops_count", "not causal") ? cost::FlopsCount::Causal
-                                                                                         : cost::FlopsCount::Full;
   double tokens = static_cast<double>(plan.globalBatches.front()) * static_cast<double>(plan.sequenceLength);
-  return tokens * run.shape.flopsPerToken(plan.sequenceLength, count) / rate / row.number("gpus");
+  double tokensOfGpu = tokens / row.number("gpus");
+  if (given == columns[0]) {
+    run.stepSeconds = value;
+  } else if (given == columns[1]) {
+    run.stepSeconds = tokensOfGpu / value;
+  } else if (row.has("flops_count", "hardware") || row.has("flops_count", "recompute")) {
+    run.noSeconds = "no step time, and TFLOP/s of hardware FLOPs";
+  } else {
+    auto count = row.has("flops_count", "causal") && !row.has("flops_count", "not causal") ? cost::FlopsCount::Causal
+                                                                                           : cost::FlopsCount::Full;
+    run.stepSeconds = tokensOfGpu * run.shape.flopsPerToken(plan.sequenceLength, count) / (value * 1e12);
+  }
+}
+
+/// In GiB where the row says so, else in GB.
+void readPeak(RowReader &row, PublishedRun &run) {
+  if (row.text("peak_mem_gb").empty())
+    return;
+  double value = row.number("peak_mem_gb");
+  if (!(value > 0))
+    return row.fail("column peak_mem_gb is '" + row.text("peak_mem_gb") + "': expected a number above 0");
+  const std::string offload = "activation offload ratio alpha=", notes = row.text("notes");
+  if (size_t at = notes.find(offload);
+      at != std::string::npos && std::strtod(notes.c_str() + at + offload.size(), nullptr) > 0)
+    run.noPeak = "activations are kept in the host's memory";
+  else
+    run.peakBytes = value * (row.has("notes", "GiB") || row.has("inferred", "GiB") ? 1024. * 1024 * 1024 : 1e9);
 }
 } // namespace
 
@@ -233,12 +255,35 @@ Result<PublishedRun> planner::readRun(const TableRow &fields) {
   if (row.getFault())
     return *row.getFault();
   readSoftware(row, run.layout.plan, run.software);
+  // torchtitan compiles its loss too since 2025; llm-foundry's is flash-attention's kernel (llmfoundry/models/mpt).
+  run.software.fusedLoss = row.has("notes", "cross-entropy fusion") || row.has("source", "_202506_") ||
+                           row.starts("source", "mosaicml/llm-foundry");
+  run.compiled = run.software.fusedElementwise && row.starts("fsdp_or_zero", "FSDP2");
   // Megatron-LM, Megatron-DeepSpeed and torchtitan number DP inside PP; Llama 3's paper PP inside DP.
   run.layout.order = {cluster::Axis::TP, cluster::Axis::CP, cluster::Axis::DP, cluster::Axis::PP};
   if (row.starts("source", "Llama 3 paper"))
     run.layout.order = cluster::kDefaultOrder;
-  run.stepSeconds = readSeconds(row, run);
+  readSeconds(row, run);
+  readPeak(row, run);
   if (row.getFault())
     return *row.getFault();
   return run;
+}
+
+Result<std::vector<StageMemory>> planner::memoryOf(const PublishedRun &run) {
+  schedule::Plan plan = run.layout.plan;
+  if (std::optional<Error> error = schedule::checkPlan(plan))
+    return *error;
+  Result<int64_t> microbatches = schedule::countMicrobatches(plan, plan.globalBatches.front());
+  if (!microbatches)
+    return Error{microbatches.error()};
+  plan.layersPerChunk = layersOfChunks(run.shape, plan);
+  // Compilers of whole graphs make norms and activations again from what products read; others keep both.
+  plan.rebuild = run.compiled ? "auto" : "none";
+  schedule::Plan order = plan;
+  order.zero = std::min<int64_t>(plan.zero, 1); // buckets within chunks have no places of their own
+  Result<ReplayProgram> program = ReplayProgram::build(order, *microbatches, chunkShapeOf(run.shape, plan));
+  if (!program)
+    return Error{program.error()};
+  return memoryOf(run.shape, plan, *program, run.software);
 }

@@ -170,6 +170,65 @@ TEST(PublishedRuns, readsARow) {
   EXPECT_EQ(originOf("arXiv 2205.05198 Table 5"), "arXiv 2205.05198");
 }
 
+const char *const kFields = "32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,";
+
+PublishedRun runOf(const std::string &columns, const std::string &values, const std::string &notes = "") {
+  std::string header = kRow;
+  header.insert(header.find('\n'), "," + columns);
+  schedule::Result<PublishedRun> run =
+      readRun(parseTable(header + "a," + kFields + ",s," + notes + "," + values)->front());
+  EXPECT_TRUE(run) << run.error();
+  return run ? *run : PublishedRun();
+}
+
+TEST(PublishedRuns, aStepsTimeFollowsFromTokensASecond) {
+  EXPECT_DOUBLE_EQ(runOf("tok_s_gpu", "10000").stepSeconds, 128 * 8192 / (8 * 10000.));
+  PublishedRun none = runOf("tok_s_gpu", "");
+  EXPECT_EQ(none.stepSeconds, 0);
+  EXPECT_EQ(none.noSeconds, "no step time, no tokens a second and no TFLOP/s");
+}
+
+TEST(PublishedRuns, aPeakIsInTheUnitThatTheRowNames) {
+  EXPECT_DOUBLE_EQ(runOf("peak_mem_gb", "60").peakBytes, 60e9);
+  EXPECT_DOUBLE_EQ(runOf("peak_mem_gb", "60", "max allocated GiB").peakBytes, 60. * 1024 * 1024 * 1024);
+  PublishedRun offloaded = runOf("peak_mem_gb", "60", "activation offload ratio alpha=0.5");
+  EXPECT_EQ(offloaded.peakBytes, 0);
+  EXPECT_EQ(offloaded.noPeak, "activations are kept in the host's memory");
+  EXPECT_GT(runOf("peak_mem_gb", "60", "activation offload ratio alpha=0.00").peakBytes, 0);
+}
+
+TEST(PublishedRuns, memoryIsThatOfAPlanButForWhatItsSoftwareDoes) {
+  PublishedRun run = runOf("gradient_bytes,fsdp_or_zero,sequence_parallel,elementwise", "4,dist-opt,y,fused");
+  schedule::Result<std::vector<StageMemory>> memory = memoryOf(run);
+  ASSERT_TRUE(memory) << memory.error();
+  ASSERT_EQ(memory->size(), 1u);
+  const StageMemory &held = memory->front();
+  auto parameters = static_cast<double>(run.shape.parameters()) / 2; // TP 2
+  EXPECT_NEAR(held.weights / (2 * parameters), 1, 0.01);
+  EXPECT_NEAR(held.gradients / (4 * parameters), 1, 0.01) << "reduced where they were summed up";
+  EXPECT_NEAR(held.optimizer / (12 * parameters / 4), 1, 0.01) << "over DP 4";
+  auto heldBy = [](const PublishedRun &other) { return memoryOf(other)->front(); };
+  PublishedRun halved = run;
+  halved.software.gradientBytes = 2;
+  EXPECT_DOUBLE_EQ(heldBy(halved).gradients, held.gradients / 2);
+  PublishedRun fused = run;
+  fused.software.fusedLoss = true; // 4 + 2 bytes less a logit of TP 2
+  EXPECT_NEAR(held.workspace - heldBy(fused).workspace, 6. * 8192 * 128256 / 2, 0.3e9);
+  PublishedRun compiled = run;
+  compiled.compiled = true;
+  EXPECT_LT(heldBy(compiled).stash, held.stash);
+  PublishedRun whole = run;
+  whole.software.sequenceParallel = false;
+  EXPECT_GT(heldBy(whole).stash, held.stash);
+  PublishedRun recomputed = run;
+  recomputed.software.recompute = cost::Recompute::Layers;
+  EXPECT_LT(heldBy(recomputed).stash, held.stash / 3);
+  PublishedRun sharded = run; // gathered layer by layer
+  sharded.layout.plan.zero = 3;
+  EXPECT_EQ(heldBy(sharded).weights, 0);
+  EXPECT_LT(heldBy(sharded).gathered, held.weights / 4);
+}
+
 TEST(PublishedRuns, errors) {
   auto faultOf = [](const std::string &line) { return readRun(parseTable(std::string(kRow) + line)->front()).error(); };
   EXPECT_EQ(faultOf("a,x,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,12.5,s,"),
@@ -178,12 +237,13 @@ TEST(PublishedRuns, errors) {
             "9 GPUs are not a multiple of TP x CP x PP (2)");
   EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,int8,12.5,s,"),
             "precision 'int8': expected bf16, fp16 or fp8");
-  EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,,s,"), "no step time and no TFLOP/s");
+  EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,x,s,"),
+            "column step_time_s is 'x': expected a number");
   EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,1,s,LoRA"), "frozen weights (LoRA)");
   EXPECT_EQ(faultOf("a,32,4096,32,8,14336,?,128256,8192,128,1,8,G,2,bf16,1,s,"),
             "column gated_mlp is '?': expected one of y, n");
   EXPECT_EQ(faultOf("a,32,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,-1,s,"),
-            "column step_time_s is '-1': expected seconds above 0");
+            "column step_time_s is '-1': expected a number above 0");
   auto faultOfColumn = [](const std::string &column, const std::string &value) {
     std::string table = kRow;
     table.insert(table.find('\n'), "," + column);

@@ -5,7 +5,7 @@
 #ifndef DROVER_PLANNER_PUBLISHEDRUNS_H
 #define DROVER_PLANNER_PUBLISHEDRUNS_H
 
-#include "drover/Planner/Projection.h"
+#include "drover/Planner/Memory.h"
 #include <map>
 
 namespace drover::planner {
@@ -21,12 +21,20 @@ struct PublishedRun {
   cost::ModelShape shape;
   Layout layout;
   Software software;
-  double stepSeconds = 0; // as published, or from its TFLOP/s
+  bool compiled = false;  // by a compiler of whole graphs
+  double stepSeconds = 0; // as published, or from its tokens a second or TFLOP/s; 0: the row has none of them
+  std::string noSeconds;  // why
+  double peakBytes = 0;   // of the fullest rank, as published; 0: the row has none, or none that can be compared
+  std::string noPeak;     // why, where it has one
 };
 
 /// A row as a model, a layout and its software, by the rules of docs/projection.md; the error says what the row lacks
 /// or has that a projection does not cover.
 schedule::Result<PublishedRun> readRun(const TableRow &row);
+
+/// What the ranks of a run hold, by stage: the memory of a plan (Memory.h) with what the run's software does otherwise,
+/// without the device's context, which a framework's own count leaves out too.
+schedule::Result<std::vector<StageMemory>> memoryOf(const PublishedRun &run);
 
 /// The repository or paper of a source, without commit and section: rows of one are validated together.
 std::string originOf(const std::string &source);
