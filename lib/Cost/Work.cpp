@@ -253,7 +253,7 @@ void WorkBuilder::headForward() {
     return;
   // Cross entropy in f32. Fused: read for maximum and sum, and for the label. Else a cast, then maximum, difference,
   // exponential and sum, one kernel each.
-  pass(rows * vocabulary() * (sizes.fusedElementwise ? 8 : 26));
+  pass(rows * vocabulary() * (sizes.fusedLoss ? 8 : 26));
   for (int i = 0; i < 3; ++i) // maximum, sum of exponentials, the label's logit (Megatron-LM, vocab parallel loss)
     collective(Axis::TP, CollectiveKind::AllReduce, DType::F32, 4 * rows);
 }
@@ -268,7 +268,7 @@ void WorkBuilder::headBackward(BodyPhase phase) {
     } else {
       columnInput(true);
     }
-    pass(rows * vocabulary() * (sizes.fusedElementwise ? 6 : 14));
+    pass(rows * vocabulary() * (sizes.fusedLoss ? 6 : 14));
   }
   linearBackward(vocabulary(), h, false, phase, true);
   if (input)

@@ -329,6 +329,7 @@ Sizes planner::sizesOf(const schedule::Plan &plan, const Software &software) {
   sizes.sequenceParallel = software.sequenceParallel;
   sizes.fp8 = software.fp8;
   sizes.fusedElementwise = software.fusedElementwise;
+  sizes.fusedLoss = software.fusedElementwise || software.fusedLoss;
   sizes.gradientBytes = software.gradientBytes;
   if (software.documents)
     // As long as a token attends to so many keys in the mean.

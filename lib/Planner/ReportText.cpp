@@ -124,9 +124,14 @@ void printComparison(std::ostream &os, const Comparison &comparison) {
     options.add({option.name, option.best, option.other});
   TextTable parts({"seconds of a step", "best", "other", "difference"});
   auto addParts = [&](TextTable &table, const std::string &name, double best, double other, double unit, int digits) {
-    if (best != 0 || other != 0)
-      table.add({name, fixed(best / unit, digits), fixed(other / unit, digits),
-                 (other >= best ? "+" : "") + fixed((other - best) / unit, digits)});
+    if (best == 0 && other == 0)
+      return;
+    std::string difference = fixed((other - best) / unit, digits);
+    if (difference == "-" + fixed(0, digits))
+      difference.erase(0, 1);
+    if (difference.front() != '-')
+      difference.insert(0, "+");
+    table.add({name, fixed(best / unit, digits), fixed(other / unit, digits), difference});
   };
   int digits = comparison.best.projection.stepSeconds < 0.1 ? 6 : 4;
   auto best = partsOf(comparison.best.projection.breakdown), other = partsOf(comparison.other.projection.breakdown);

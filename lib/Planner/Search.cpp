@@ -47,7 +47,7 @@ private:
   double boundOf(const LayoutGroup &group, const UnitSeconds &units) const;
   double refinedBound(const Plan &plan, const LayoutCosts &costs) const;
   const cluster::AxisOrder &orderOf(const LayoutGroup &group);
-  bool mayCount(const std::vector<Plan> &layouts, const cluster::AxisOrder &order, double bound);
+  bool mayCount(const LayoutGroup &group, const cluster::AxisOrder &order);
   std::optional<Error> visit(const Plan &plan, const cluster::AxisOrder &order, double &seconds);
   Result<std::shared_ptr<const ReplayProgram>> programOf(const Plan &plan, int64_t microbatches);
   void keep(RankedPlan ranked);
@@ -260,21 +260,14 @@ void Solver::keep(RankedPlan ranked) {
   }
 }
 
-/// Whether a layout of a group may count by its memory and the group's bound of time. The more is sharded, the less is
-/// held: each schedule's last layouts say so for all.
-bool Solver::mayCount(const std::vector<Plan> &layouts, const cluster::AxisOrder &order, double bound) {
-  for (size_t i = 0; i < layouts.size(); ++i) {
-    bool sharded = true;
-    for (size_t j = i + 1; j < layouts.size() && sharded; ++j)
-      sharded = layouts[j].zero <= layouts[i].zero || layouts[j].schedule() != layouts[i].schedule() ||
-                layouts[j].run != layouts[i].run;
-    if (!sharded)
-      continue;
-    double bytes = leastBytes(layouts[i]);
-    if (bound < worst(bytes))
+/// Whether a layout of a group may count by the least memory of its layouts and the group's bound of time.
+bool Solver::mayCount(const LayoutGroup &group, const cluster::AxisOrder &order) {
+  for (const Plan &plan : space.expand(group, /*mostSharded=*/true)) {
+    double bytes = leastBytes(plan);
+    if (group.bound < worst(bytes))
       return true;
     if (bytes > usable())
-      noteOverflow({layouts[i], order}, bytes);
+      noteOverflow({plan, order}, bytes);
   }
   return false;
 }
@@ -331,11 +324,12 @@ std::optional<Error> Solver::visitGroups(size_t &done) {
     // layouts come from zero 1 on, so that the one before bounds the next.
     std::map<std::pair<schedule::ScheduleKind, int64_t>, double> fastest;
     const cluster::AxisOrder &order = orderOf(groups[done]);
-    std::vector<Plan> layouts = space.expand(groups[done]);
-    solution.searched += static_cast<int64_t>(layouts.size());
-    if (useBounds && !mayCount(layouts, order, bound))
+    if (useBounds && !mayCount(groups[done], order)) {
+      solution.searched += space.countLayouts(groups[done]);
       continue;
-    for (Plan &plan : layouts) {
+    }
+    for (Plan &plan : space.expand(groups[done])) {
+      ++solution.searched;
       plan.order = cluster::namesOf(order);
       double ignored = bound;
       double &least =

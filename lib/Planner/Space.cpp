@@ -171,7 +171,7 @@ bool Space::hasSplit(const LayoutGroup &group) const {
   return group.chunks == 1 && std::find(kinds.begin(), kinds.end(), ScheduleKind::ZeroBubbleH1) != kinds.end();
 }
 
-std::vector<Space::Opening> Space::openingsOf(const LayoutGroup &group) const {
+std::vector<Space::Opening> Space::openingsOf(const LayoutGroup &group, bool mostSharded) const {
   const Choices &choices = problem.choices;
   int64_t microbatches = microbatchesOf(group), pp = group.pp;
   bool sharded = group.cp * group.dp > 1;
@@ -187,6 +187,8 @@ std::vector<Space::Opening> Space::openingsOf(const LayoutGroup &group) const {
       continue;
     std::vector<int64_t> zeros =
         orAll(choices.zero, sharded ? std::vector<int64_t>{0, 1, 2, 3} : std::vector<int64_t>{2});
+    if (mostSharded)
+      zeros = {*std::max_element(zeros.begin(), zeros.end())};
     for (int64_t zero : zeros) {
       if (zero == 0 && sharded && problem.rest.reduceEvery == "run")
         continue;
@@ -212,9 +214,9 @@ std::vector<Space::Opening> Space::openingsOf(const LayoutGroup &group) const {
 
 int64_t Space::countLayouts(const LayoutGroup &group) const { return static_cast<int64_t>(openingsOf(group).size()); }
 
-std::vector<Plan> Space::expand(const LayoutGroup &group) const {
+std::vector<Plan> Space::expand(const LayoutGroup &group, bool mostSharded) const {
   std::vector<Plan> layouts;
-  for (const Opening &opening : openingsOf(group)) {
+  for (const Opening &opening : openingsOf(group, mostSharded)) {
     Plan &plan = layouts.emplace_back(planOf(group));
     plan.kind = opening.kind;
     plan.run = {opening.run};

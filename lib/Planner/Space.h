@@ -37,8 +37,8 @@ public:
   }
   /// Whether a group has layouts with split backwards.
   bool hasSplit(const LayoutGroup &group) const;
-  /// The layouts of a group.
-  std::vector<schedule::Plan> expand(const LayoutGroup &group) const;
+  /// The layouts of a group; or of each of its schedules and runs the one that shards most, which holds least.
+  std::vector<schedule::Plan> expand(const LayoutGroup &group, bool mostSharded = false) const;
   /// How many `expand` gives.
   int64_t countLayouts(const LayoutGroup &group) const;
 
@@ -58,7 +58,7 @@ private:
     schedule::ScheduleKind kind;
     int64_t run, zero;
   };
-  std::vector<Opening> openingsOf(const LayoutGroup &group) const;
+  std::vector<Opening> openingsOf(const LayoutGroup &group, bool mostSharded = false) const;
   void visitGrid(LayoutGroup group, const std::function<void(const LayoutGroup &)> &visit);
   void visitChunks(LayoutGroup group, const std::function<void(const LayoutGroup &)> &visit);
   void reject(const char *constraint, const std::string &example);

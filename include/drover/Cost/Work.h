@@ -39,6 +39,7 @@ struct Sizes {
   bool sequenceParallel = true;
   bool fp8 = false;              // layers' matmuls take fp8 operands, cast before; the head's do not
   bool fusedElementwise = true;  // compiled or hand-fused, not one kernel an operator
+  bool fusedLoss = true;         // likewise
   bool unfusedAttention = false; // batched matmuls around a softmax: all pairs, whose scores go through memory
   int64_t gradientBytes = 4;     // of an element of the gradient accumulators
   double documentLength = 0;     // mean over tokens of their document's length; 0: whole sequences
