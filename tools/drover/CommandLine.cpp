@@ -51,12 +51,23 @@ std::string asGiven(Option option, StringRef value) {
   return (nameOf(option) + joint + value).str();
 }
 
+Error expectedValue(Option option) {
+  return createStringError(nameOf(option) + ": expected " +
+                           asGiven(option, optionTable().getOptionMetaVar(option.getID())));
+}
+
 Error unknownOption(const Subcommand &command, StringRef argument) {
   StringRef name = argument.split('=').first;
   Visibility visibility(command.visibility);
   std::string nearest, hint;
   if (name != argument && optionTable().findExact(name, nearest, visibility))
     return createStringError(argument + ": expected " + name + " without a value");
+  // A switch of another command that this one has with a value.
+  for (const OptTable::Info &info : kOptions)
+    if (Option option = optionTable().getOption(info.ID); option.isValid() &&
+                                                          option.getPrefixedName() == (argument + "=").str() &&
+                                                          option.hasVisibilityFlag(command.visibility))
+      return expectedValue(option);
   if (optionTable().findNearest(argument, nearest, visibility) <= std::max<size_t>(1, name.size() / 3))
     hint = ("; did you mean " + StringRef(nearest).split('=').first + "?").str();
   return createStringError(argument + ": unknown option" + hint + "; 'drover " + command.name +
@@ -132,11 +143,8 @@ Expected<CommandLine> CommandLine::parse(const Subcommand &command, ArrayRef<con
     return unknownOption(command, unknown->getAsString(parsed));
   if (missingCount)
     for (const OptTable::Info &info : kOptions)
-      if (table.getOptionPrefixedName(info.ID) == parsed.getArgString(missingIndex)) {
-        Option option = table.getOption(info.ID).getUnaliasedOption();
-        return createStringError(nameOf(option) + ": expected " +
-                                 asGiven(option, table.getOptionMetaVar(option.getID())));
-      }
+      if (table.getOptionPrefixedName(info.ID) == parsed.getArgString(missingIndex))
+        return expectedValue(table.getOption(info.ID).getUnaliasedOption());
   for (const Arg *argument : parsed)
     if (Error error = checkOption(table, *argument))
       return error;
