@@ -3,6 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
 #include "drover/Planner/PublishedRuns.h"
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -14,6 +15,8 @@ using schedule::Result;
 namespace {
 /// GPT-2's 50,257, padded as Megatron-LM pads it at TP 8: where a row of its kind has none.
 constexpr int64_t kUsualVocabulary = 51200;
+/// Ten times what anyone trains: a larger count is a slip.
+constexpr int64_t kMostLayers = 10000;
 
 class RowReader {
 public:
@@ -72,7 +75,12 @@ void readShape(RowReader &row, cost::ModelShape &shape) {
   shape.hidden = row.count("hidden", 0);
   shape.heads = row.count("heads", 0);
   shape.kvHeads = row.count("kv_heads", shape.heads);
-  shape.headSize = shape.hidden / std::max<int64_t>(1, shape.heads);
+  if (shape.layers > kMostLayers)
+    row.fail("column layers is '" + row.text("layers") + "': expected up to " + std::to_string(kMostLayers));
+  if (shape.hidden % shape.heads != 0)
+    row.fail("column hidden is '" + row.text("hidden") + "': expected a multiple of the " +
+             std::to_string(shape.heads) + " heads");
+  shape.headSize = shape.hidden / shape.heads;
   shape.ffnHidden = row.count("ffn_hidden", 0);
   shape.vocabulary = row.count("vocab", kUsualVocabulary);
   shape.gated = row.yes("gated_mlp");
@@ -102,6 +110,11 @@ void readPlan(RowReader &row, schedule::Plan &plan) {
   plan.computeType = row.text("precision") == "fp16" ? "f16" : "bf16";
   if (row.text("precision") != "bf16" && row.text("precision") != "fp16" && row.text("precision") != "fp8")
     row.fail("precision '" + row.text("precision") + "': expected bf16, fp16 or fp8");
+  const char *const shardings[] = {"none", "DDP", "dist-opt", "ZeRO", "FSDP", "HSDP"};
+  if (std::string given = row.text("fsdp_or_zero");
+      !given.empty() && std::none_of(std::begin(shardings), std::end(shardings),
+                                     [&](const char *word) { return row.has("fsdp_or_zero", word); }))
+    row.fail("column fsdp_or_zero is '" + given + "': expected one of none, DDP, dist-opt, ZeRO, FSDP, HSDP in it");
   if (row.has("fsdp_or_zero", "ZeRO-2")) {
     plan.zero = 2;
     // Gradients that stay sharded through a pipeline's step are reduced after each run of microbatches.

@@ -14,6 +14,7 @@
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
+#include <set>
 
 using namespace drover;
 using namespace drover::planner;
@@ -218,7 +219,8 @@ void printJson(llvm::raw_ostream &os, const Answer &answer) {
 }
 
 /// Adds a row of the table to the answer.
-void predict(const TableRow &fields, const std::map<std::string, cluster::Cluster> &clusters, Answer &answer) {
+void predict(const TableRow &fields, const std::map<std::string, cluster::Cluster> &clusters,
+             std::set<std::string> &seen, Answer &answer) {
   const std::string &id = fields.at("id");
   auto peak = fields.find("peak_mem_gb");
   auto skipAll = [&](const std::string &reason) {
@@ -226,6 +228,8 @@ void predict(const TableRow &fields, const std::map<std::string, cluster::Cluste
     if (peak != fields.end() && !peak->second.empty())
       answer.skippedPeaks.push_back({id, reason});
   };
+  if (!seen.insert(id).second)
+    return skipAll("the id is listed twice");
   schedule::Result<PublishedRun> run = readRun(fields);
   if (!run)
     return skipAll(run.error());
@@ -278,8 +282,9 @@ int main(int argc, char **argv) {
   if (!clusters)
     return fail(clusters.error());
   Answer answer;
+  std::set<std::string> seen;
   for (const TableRow &fields : *table)
-    predict(fields, *clusters, answer);
+    predict(fields, *clusters, seen, answer);
   if (asJson)
     printJson(llvm::outs(), answer);
   else

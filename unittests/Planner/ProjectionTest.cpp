@@ -256,6 +256,13 @@ TEST(PublishedRuns, errors) {
   EXPECT_EQ(faultOfColumn("dp_overlap", "q"), "column dp_overlap is 'q': expected one of y, n, gradients only");
   EXPECT_EQ(faultOfColumn("elementwise", "x"), "column elementwise is 'x': expected one of fused, eager");
   EXPECT_EQ(faultOfColumn("gradient_bytes", "3"), "column gradient_bytes is '3': expected 2 or 4");
+  EXPECT_EQ(faultOfColumn("fsdp_or_zero", "zebra"),
+            "column fsdp_or_zero is 'zebra': expected one of none, DDP, dist-opt, ZeRO, FSDP, HSDP in it");
+  EXPECT_EQ(faultOfColumn("peak_mem_gb", "0"), "column peak_mem_gb is '0': expected a number above 0");
+  EXPECT_EQ(faultOf("a,1e9,4096,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,1,s,"),
+            "column layers is '1e9': expected up to 10000");
+  EXPECT_EQ(faultOf("a,32,4097,32,8,14336,y,128256,8192,128,1,8,G,2,bf16,1,s,"),
+            "column hidden is '4097': expected a multiple of the 32 heads");
   EXPECT_EQ(faultOfColumn("dp", "2"), "column dp is 2: 8 GPUs by TP x CP x PP (2) leave 4");
   EXPECT_EQ(parseTable("id,a\n1\n").error(), "row 1 has 1 fields: expected 2");
   EXPECT_EQ(parseTable("id,a\n1,\"x\n").error(), "a quoted field does not end");
