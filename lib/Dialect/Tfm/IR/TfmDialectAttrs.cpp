@@ -67,6 +67,15 @@ static LogicalResult verifyDistinct(Operation *op, unsigned index, NamedAttribut
   return success();
 }
 
+/// `tfm.parameter`: there is something to train.
+static LogicalResult verifySizes(Operation *op, unsigned index) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  auto type = function ? dyn_cast<RankedTensorType>(function.getArgumentTypes()[index]) : RankedTensorType();
+  if (type && llvm::is_contained(type.getShape(), 0))
+    return op->emitError() << "'tfm.parameter' expects sizes of 1 and more, not " << type;
+  return success();
+}
+
 /// `tfm.source`: as many bytes as the parameter's elements take, of a file within the model's folder.
 static LogicalResult verifySource(Operation *op, RankedTensorType type, Attribute attribute) {
   auto source = dyn_cast<SourceAttr>(attribute);
@@ -114,7 +123,8 @@ LogicalResult TfmDialect::verifyRegionArgAttribute(Operation *op, unsigned, unsi
   StringRef name = attribute.getName().getValue();
   if (name == kInputAttr || name == kParameterAttr || name == kAccumulatorAttr)
     return success(succeeded(verifyName(op, attribute)) &&
-                   (name == kAccumulatorAttr || succeeded(verifyDistinct(op, index, attribute))));
+                   (name == kAccumulatorAttr || succeeded(verifyDistinct(op, index, attribute))) &&
+                   (name != kParameterAttr || succeeded(verifySizes(op, index))));
   if (name == kAliasesAttr)
     return verifyNames(op, attribute);
   if (name == kSeedAttr)

@@ -15,6 +15,11 @@ func.func @parameter(%x: tensor<2xf32> {tfm.parameter = ""}) { return }
 
 // -----
 
+// expected-error@+1 {{'tfm.parameter' expects sizes of 1 and more, not 'tensor<0x64xf32>'}}
+func.func @sizes(%x: tensor<0x64xf32> {tfm.parameter = "x"}) { return }
+
+// -----
+
 // expected-error@+1 {{'tfm.accumulator' expects a name, not unit}}
 func.func @accumulator(%x: tensor<2xf32> {tfm.accumulator}) { return }
 
