@@ -90,8 +90,7 @@ static LogicalResult iota(tfm::IotaOp op, Call &call) {
   int64_t axis = op.getAxis(), stride = stridesOf(shape)[axis], length = shape[axis];
   for (int64_t i = 0; i < call.results[0].size(); ++i) {
     // Wraps as integers do.
-    uint64_t value = static_cast<uint64_t>(op.getStart()) +
-                     static_cast<uint64_t>(op.getStep()) * static_cast<uint64_t>(i / stride % length);
+    uint64_t value = op.getStart() + op.getStep() * static_cast<uint64_t>(i / stride % length);
     if (isFloat(call.results[0].kind))
       call.results[0].floats[i] = static_cast<double>(static_cast<int64_t>(value));
     else

@@ -17,6 +17,12 @@ static int run(const CommandLine &line) {
   Expected<onnx::ImportOptions> options = readModelOptions(line);
   if (!options)
     return failCommand(options.takeError());
+  // Nothing that follows would fix sizes or inputs of another model.
+  ModelKind kind = modelKindOf(options->path);
+  if (std::vector<std::string> given = givenModelOptions(line);
+      !(options->dims.empty() && options->inputs.empty()) &&
+      (kind == ModelKind::HuggingFace || kind == ModelKind::Mlir))
+    return failCommand(given.front() + ": import fixes this of ONNX files only; drover compile does of any model");
   CommandContext context;
   onnx::ImportReport report;
   mlir::OwningOpRef<mlir::ModuleOp> module = importModel(context, *options, &report);

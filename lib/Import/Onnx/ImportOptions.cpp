@@ -45,13 +45,14 @@ Error ImportOptions::addInput(StringRef text) {
 //===----------------------------------------------------------------------===//
 
 void ImportReport::print(raw_ostream &os) const {
-  os << "ONNX IR " << irVersion << ", opset " << opsets << ", from " << producer << ", " << nodes << " nodes\n";
+  if (irVersion)
+    os << "ONNX IR " << irVersion << ", opset " << opsets << ", from " << producer << ", " << nodes << " nodes\n";
   if (!symbols.empty())
     os << "symbolic sizes: " << join(symbols, ", ") << '\n';
   os << parameters.size() << " parameters\n";
   for (const Parameter &parameter : parameters) {
     os << "  " << parameter.name << " : " << parameter.shape;
-    if (parameter.initializer != parameter.name)
+    if (!parameter.initializer.empty() && parameter.initializer != parameter.name)
       os << " from '" << parameter.initializer << '\'';
     if (!parameter.note.empty())
       os << " (" << parameter.note << ')';
