@@ -25,9 +25,10 @@ class Kernel:
 
 
 class Launch:
-    def __init__(self, kernel, blocks, sizes, checks):
+    def __init__(self, kernel, blocks, sizes, checks, elements):
         self.kernel, self.blocks, self.checks = kernel, blocks, checks
         self.sizes = sizes  # bytes of pointers, values of numbers as ("i64", value)
+        self.elements = elements  # their types
 
 
 class Matmul:
@@ -106,9 +107,10 @@ class Body:
             a, x = self.number(sum_[3]), self.number(sum_[4])
             self.values[sum_[1]] = a + x if sum_[2] == "addi" else a // x
         elif launch := re.search(r"rt.gpu_launch %\w+ @(\w+)::@\w+ blocks (%\w+) ?\((.*?)\)(.*?)(?: : (.*))?$", line):
-            operands = [operand.strip() for operand in launch[3].split(",")]
-            sizes = [("i64", self.number(operand)) if type == "i64" else bytes_of(type, self.flat) for operand, type in zip(operands, split_types(launch[5]))]
-            self.steps.append(Launch(launch[1], self.number(launch[2]), sizes, "check" in launch[4]))
+            operands, types = [operand.strip() for operand in launch[3].split(",")], split_types(launch[5])
+            sizes = [("i64", self.number(operand)) if type == "i64" else bytes_of(type, self.flat) for operand, type in zip(operands, types)]
+            elements = [type if type == "i64" else shape_of(type, self.flat)[-1] for type in types]
+            self.steps.append(Launch(launch[1], self.number(launch[2]), sizes, "check" in launch[4], elements))
         elif matmul := re.search(r"rt.matmul .* (overwrite|add|accumulate) ?(\{.*?\})? : (.*)$", line):
             self.steps.append(Matmul([shape_of(type, self.flat) for type in split_types(matmul[3])], matmul[1], matmul[2] or ""))
         elif start := re.search(r"rt.collective_start %\w+ (\w+) (?:op \w+ )?(\w+) slot .* ranks = (\d+) .*?\} : (.*)$", line):

@@ -3,7 +3,7 @@
 Features a test can ask for (REQUIRES:): `shared` (the data beside the project, environment variable DROVER_SHARED),
 `python` (the environment that scripts/setup makes), `mpirun`, `ptxas`.
 `long`: what takes minutes, with --param long=1.
-Substitutions: %drover, %drover-opt, %drover-lsp-server, %python, %shared, %source (the project), %standins (libraries that stand for CUDA's),
+Substitutions: %drover, %drover-opt, %drover-lsp-server, %python, %shared, %source (the project), %standins (libraries that stand for CUDA's), %build (the build folder),
 FileCheck, not, split-file.
 With --param verify_roundtrip=1 every drover-opt also prints and parses what it produced.
 """
@@ -34,6 +34,7 @@ config.substitutions.append(("%drover-interpret", os.path.join(bin_folder, "drov
 config.substitutions.append(("%drover-lsp-server", os.path.join(bin_folder, "drover-lsp-server")))
 config.substitutions.append(("%drover", os.path.join(bin_folder, "drover")))
 config.substitutions.append(("%source", config.drover_source))
+config.substitutions.append(("%build", config.drover_binary))
 config.substitutions.append(("%standins", os.path.join(config.drover_binary, "standins")))
 python = config.drover_python if os.path.exists(config.drover_python) else shutil.which("python3")
 config.substitutions.append(("%python", python or "python3"))

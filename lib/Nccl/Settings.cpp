@@ -29,6 +29,10 @@ constexpr int64_t kMostQueuePairs = 128;
 /// NCCL_CTA_POLICY_EFFICIENCY and _ZERO
 constexpr int64_t kEfficiency = 1, kZero = 2;
 
+std::string leftReason(int64_t ctas) {
+  return "--communication-sms leaves " + std::to_string(ctas) + " multiprocessors to NCCL";
+}
+
 int64_t ceilingOf(double value) { return static_cast<int64_t>(std::ceil(value - 1e-9)); }
 
 bool hasThreadBlockClusters(const cluster::Device &device) {
@@ -47,11 +51,16 @@ struct Placed {
 
 class Derivation {
 public:
-  Derivation(const Cluster &cluster, const cluster::Grid &grid, int64_t kv, const std::vector<Demand> &demands)
+  Derivation(const Cluster &cluster, const cluster::Grid &grid, int64_t kv, const std::vector<Demand> &demands,
+             int64_t mostCtas)
       : cluster(cluster), placement(cluster, grid) {
     for (const Demand &demand : demands) {
       Lie lie = lieOf(placement, kv, demand);
       Channels channels = channelsOf(cluster, lie);
+      if (mostCtas && channels.most > mostCtas) {
+        channels.reason = leftReason(mostCtas) + "; " + std::to_string(channels.most) + " would pay";
+        channels.most = mostCtas;
+      }
       placed.push_back({&demand, std::move(lie), std::move(channels)});
     }
   }
@@ -310,17 +319,22 @@ std::string nccl::timeText(double seconds) {
 }
 
 Settings nccl::deriveSettings(const Cluster *cluster, const cluster::Grid &grid, int64_t kv,
-                              const std::vector<Demand> &demands) {
+                              const std::vector<Demand> &demands, int64_t mostCtas) {
   if (cluster && cluster->device.kind != "host")
-    return Derivation(*cluster, grid, kv, demands).run();
+    return Derivation(*cluster, grid, kv, demands, mostCtas).run();
   Settings settings;
   settings.note = cluster ? "NCCL's defaults: cluster '" + cluster->name + "' has no GPUs"
                           : "NCCL's defaults: compiled without --cluster=";
+  std::vector<Setting> bound;
+  if (mostCtas) {
+    bound.push_back({"max_ctas", std::min(mostCtas, kMostCtas), leftReason(mostCtas)});
+    settings.note += ", but for max_ctas of --communication-sms";
+  }
   for (const Demand &demand : demands)
-    settings.dimensions.push_back({demand.name, demand.ids, demand.members, countGroups(grid, demand), {}, {}, {}});
+    settings.dimensions.push_back({demand.name, demand.ids, demand.members, countGroups(grid, demand), {}, bound, {}});
   return settings;
 }
 
 Settings nccl::deriveSettings(const Cluster *cluster, const schedule::StepProgram &step) {
-  return deriveSettings(cluster, gridOf(step.grid), step.grid.kv, demandsOf(step));
+  return deriveSettings(cluster, gridOf(step.grid), step.grid.kv, demandsOf(step), step.plan.communicationSms);
 }

@@ -98,6 +98,9 @@ std::string checkCompileOptions(const CompileOptions &options) {
     return "--mask=documents: accepted with --task=train only";
   if (options.target == "host" && plan.attention == "cudnn")
     return "--attention=cudnn: needs --target=cuda; accepted on the host are generated and auto";
+  if (options.target == "host" && plan.communicationSms > 0)
+    return "--communication-sms=" + std::to_string(plan.communicationSms) +
+           ": needs --target=cuda; accepted on the host is 0";
   std::string message;
   if (!plan.freeze.empty() && !Regex(plan.freeze).isValid(message))
     return "--freeze=" + plan.freeze + ": not a regular expression: " + message;

@@ -72,12 +72,9 @@ LogicalResult Compilation::lower() {
 }
 
 LogicalResult Compilation::embed(llvm::ArrayRef<host::GpuImage> images, StringRef gpuModules) {
-  std::string metadata = schedule::serializeMetadata(step);
-  if (options.target == "cuda") {
+  if (options.target == "cuda")
     ncclSettings = nccl::printSettings(nccl::deriveSettings(options.cluster ? &*options.cluster : nullptr, step));
-    // One member more of the object.
-    metadata.replace(0, 1, "{\"nccl\": " + ncclSettings + ", ");
-  }
+  std::string metadata = schedule::serializeMetadata(step, ncclSettings);
   host::ProgramParts parts;
   parts.metadata = metadata;
   parts.actions =

@@ -156,6 +156,13 @@ std::optional<std::string> readChoice(Problem &problem, const std::string &key, 
       problem.rest.*words.value = value;
       return checkNames(words, {value});
     }
+  if (key == "communication_sms") {
+    std::optional<int64_t> sms = parseNumber(value);
+    if (!sms || *sms < 0 || *sms > schedule::kMostCommunicationSms)
+      return "communication sms is '" + value + "': expected 0 to " + std::to_string(schedule::kMostCommunicationSms);
+    problem.rest.communicationSms = *sms;
+    return "";
+  }
   if (key == "layers_per_chunk") {
     Result<std::vector<int64_t>> layers = schedule::parseLayersPerChunk(value);
     if (!layers)

@@ -107,6 +107,9 @@ std::optional<Error> drover::schedule::checkPlan(const Plan &plan) {
       inner > kMostRanks || outer > kMostRanks || inner * outer > kMostRanks)
     return Error{"tp " + quote(plan.tp) + ", cp " + quote(plan.cp) + ", pp " + quote(plan.pp) + " and dp " +
                  quote(plan.dp) + " are more than " + quote(kMostRanks) + " ranks"};
+  if (plan.communicationSms < 0 || plan.communicationSms > kMostCommunicationSms)
+    return Error{"communication sms is " + quote(plan.communicationSms) + ": expected 0 to " +
+                 quote(kMostCommunicationSms)};
   for (const char *axis : {"tp", "cp", "pp", "dp"})
     if (std::find(plan.order.begin(), plan.order.end(), axis) == plan.order.end())
       return Error{"order is " + plan.order[0] + "," + plan.order[1] + "," + plan.order[2] + "," + plan.order[3] +

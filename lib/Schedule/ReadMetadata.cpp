@@ -142,6 +142,7 @@ Plan Reader::plan(const Json &json) {
   readText("tp_overlap", plan.tpOverlap);
   readText("freeze", plan.freeze);
   readText("attention", plan.attention);
+  readInteger("communication_sms", plan.communicationSms);
   if (json.contains("order"))
     plan.order = order(json);
   return plan;

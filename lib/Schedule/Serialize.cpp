@@ -220,6 +220,7 @@ Json planJson(const Plan &plan) {
           {"tp_overlap", plan.tpOverlap},
           {"freeze", plan.freeze},
           {"attention", plan.attention},
+          {"communication_sms", plan.communicationSms},
           {"order", plan.order}};
 }
 } // namespace
@@ -240,7 +241,7 @@ std::string drover::schedule::printLayersPerChunk(const std::vector<int64_t> &la
 
 std::string drover::schedule::serializePlan(const Plan &plan) { return planJson(plan).dump(2) + "\n"; }
 
-std::string drover::schedule::serializeMetadata(const StepProgram &step) {
+std::string drover::schedule::serializeMetadata(const StepProgram &step, const std::string &ncclSettings) {
   Json json = {{"format", 2},
                {"task", step.train ? "train" : "forward"},
                {"compute_dtype", nameOf(step.computeType)},
@@ -249,6 +250,8 @@ std::string drover::schedule::serializeMetadata(const StepProgram &step) {
                {"tokens_per_microbatch", step.tokensPerMicrobatch},
                {"flops_per_token", step.flopsPerToken},
                {"vocabulary", step.vocabulary}};
+  if (!ncclSettings.empty())
+    json["nccl"] = Json::parse(ncclSettings);
   json["grid"] = gridJson(step.grid);
   json["communicators"] = Json::array();
   for (const Communicator &communicator : step.communicators)

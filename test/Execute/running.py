@@ -34,3 +34,9 @@ def steps_of(folder):
     """The step objects of the run whose log is log.jsonl in `folder`."""
     with open(os.path.join(folder, "log.jsonl")) as file:
         return [row for row in map(json.loads, file) if "loss" in row]
+
+
+def communication_of(folder):
+    """What rank 0 of that run issued, as its log's last line has it."""
+    with open(os.path.join(folder, "log.jsonl")) as file:
+        return json.loads(file.readlines()[-1])["communication"]

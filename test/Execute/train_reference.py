@@ -3,11 +3,12 @@
 and final weights against what PyTorch got (python/make_reference.py; shared/training has the same layout).
 
 usage: train_reference.py FOLDER [--variant plain|documents|ignore] [--drover PATH] [--steps N] [--tolerance-loss R] [--emulated SCRIPT]
-                          [--seeds N,..] [compile options ..]
+                          [--seeds N,..] [--graphs] [compile options ..]
 Prints one line of deviations; exit status 1 where one is larger than DESIGN's "Equality" allows.
 With --tolerance-loss only the losses are compared, to that relative tolerance (bf16 against float32).
 With --emulated (scripts/with-emulated-gpu) the executable is compiled for a GPU and runs over the stand-ins, which must find nothing wrong;
-with --seeds it runs once for each (DROVER_EMU_SEED: when work is done), and all runs must give the same bits.
+with --seeds it runs once for each (DROVER_EMU_SEED: when work is done), with --graphs each time also with --cuda-graphs, and all runs
+must give the same bits, and issue the same operations.
 """
 import argparse
 import json
@@ -18,18 +19,18 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
 from drover.tensors import compare, deviation, read_safetensors
-from running import emulate, run, steps_of
+from running import communication_of, emulate, run, steps_of
 
 
-def run_seeds(script, command, seeds, folder):
+def run_seeds(script, command, seeds, graphs, folder):
     """Runs the command over the stand-ins once for each seed; what differs or was reported. Files are those of the last seed."""
     faults, results = [], []
-    for seed in seeds:
-        faults += emulate(script, command, folder, seed)[:3]
+    for seed, more in [(seed, more) for seed in seeds for more in ([[], ["--cuda-graphs"]] if graphs else [[]])]:
+        faults += emulate(script, command + more, folder, seed)[:3]
         files = [open(os.path.join(folder, name), "rb").read() for name in ("gradients.safetensors", "weights.safetensors")]
-        results.append([(row["loss"], row["grad_norm"]) for row in steps_of(folder)] + files)
+        results.append([(row["loss"], row["grad_norm"]) for row in steps_of(folder)] + files + [communication_of(folder)])
         if results[-1] != results[0]:
-            faults.append(f"seed {seed} gives other bits than seed {seeds[0]}")
+            faults.append(f"seed {seed} gives other bits than seed {seeds[0]} {' '.join(more)}, or issues other operations")
     return faults
 
 
@@ -42,6 +43,7 @@ def main():
     parser.add_argument("--tolerance-loss", type=float)
     parser.add_argument("--emulated")
     parser.add_argument("--seeds", default="0")
+    parser.add_argument("--graphs", action="store_true")
     arguments, options = parser.parse_known_args()
     with open(os.path.join(arguments.folder, "reference.json")) as file:
         reference = json.load(file)
@@ -67,7 +69,7 @@ def main():
                    f"--min-lr={s['min_lr']}", f"--warmup-steps={s['warmup_steps']}", f"--weight-decay={s['weight_decay']}",
                    f"--beta1={s['beta1']}", f"--beta2={s['beta2']}", f"--eps={s['eps']}", f"--grad-clip={s['grad_clip']}", "--init=model",
                    "--log=log.jsonl", "--save-gradients=gradients.safetensors", "--save-weights=weights.safetensors", *run_options]
-        faults = run_seeds(arguments.emulated, command, seeds, folder) if arguments.emulated else run(command, folder) or []
+        faults = run_seeds(arguments.emulated, command, seeds, arguments.graphs, folder) if arguments.emulated else run(command, folder) or []
         rows = steps_of(folder)
         want = reference["rows" if arguments.variant == "plain" else "rows_" + arguments.variant][:steps]
         if len(rows) != len(want):

@@ -88,6 +88,8 @@ defm tp_overlap : Value<"tp-overlap", "none|bulk|ring", "beside collectives of t
                         "does not depend on it; ring: matmuls in steps around the ranks (none)", ofPlan>;
 defm freeze : Value<"freeze", "REGEX", "parameters whose name matches are not trained", ofTrained>;
 defm attention : Value<"attention", "generated|cudnn|auto", "who makes the attention kernels (auto)", ofPlan>;
+defm communication_sms : Value<"communication-sms", "N", "multiprocessors of a GPU that matmuls leave to NCCL, whose "
+                               "communicators take no more (0)", ofPlan>;
 defm order : Value<"order", "AXIS,..", "axes of rank numbers, innermost first (tp,cp,pp,dp; plan: by their traffic)", ofPlan>;
 
 // What is planned for.

@@ -37,11 +37,15 @@ Expected<schedule::Plan> readPlanOptions(const CommandLine &line) {
     plan = *read;
   }
   // In a plan 0 stands for what was not given.
-  const std::tuple<OptionId, int64_t, int64_t *> integers[] = {
-      {OPT_tp, 1, &plan.tp},         {OPT_cp, 1, &plan.cp},
-      {OPT_pp, 1, &plan.pp},         {OPT_dp, 1, &plan.dp},
-      {OPT_chunks, 1, &plan.chunks}, {OPT_microbatch, 1, &plan.microbatch},
-      {OPT_zero, 0, &plan.zero},     {OPT_seq_len, 1, &plan.sequenceLength}};
+  const std::tuple<OptionId, int64_t, int64_t *> integers[] = {{OPT_tp, 1, &plan.tp},
+                                                               {OPT_cp, 1, &plan.cp},
+                                                               {OPT_pp, 1, &plan.pp},
+                                                               {OPT_dp, 1, &plan.dp},
+                                                               {OPT_chunks, 1, &plan.chunks},
+                                                               {OPT_microbatch, 1, &plan.microbatch},
+                                                               {OPT_zero, 0, &plan.zero},
+                                                               {OPT_seq_len, 1, &plan.sequenceLength},
+                                                               {OPT_communication_sms, 0, &plan.communicationSms}};
   for (auto [option, minimum, value] : integers)
     if (Error error = line.readInteger(option, minimum, *value))
       return error;
@@ -117,6 +121,7 @@ std::string commandLineOf(const schedule::Plan &plan) {
   add("tp-overlap", plan.tpOverlap, defaults.tpOverlap);
   add("freeze", plan.freeze, defaults.freeze);
   add("attention", plan.attention, defaults.attention);
+  addNumber("communication-sms", plan.communicationSms, 0);
   add("order", join(plan.order, ","), join(defaults.order, ","));
   return text;
 }

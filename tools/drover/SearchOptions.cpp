@@ -35,7 +35,8 @@ constexpr std::pair<OptionId, const char *> kChoices[] = {{OPT_tp, "tp"},
                                                           {OPT_compute_dtype, "compute_dtype"},
                                                           {OPT_mask, "mask"},
                                                           {OPT_optimizer, "optimizer"},
-                                                          {OPT_attention, "attention"}};
+                                                          {OPT_attention, "attention"},
+                                                          {OPT_communication_sms, "communication_sms"}};
 
 /// What divides well near a number of sequences: the multiple of the largest power of two within a twentieth of it.
 int64_t divisibleCount(double sequences) {

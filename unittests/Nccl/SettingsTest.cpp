@@ -211,6 +211,24 @@ TEST(NcclSettings, withoutAClusterAllIsNcclsDefault) {
   EXPECT_EQ(deriveSettings(&host, grid, 0, llamaDemands(grid)).note, "NCCL's defaults: cluster 'here' has no GPUs");
 }
 
+TEST(NcclSettings, noCommunicatorTakesMoreThanIsLeftToIt) {
+  Cluster cluster = withDevice(cluster::makeLlama3(), "H100");
+  cluster::Grid grid = {{8, 1, 16, 64}, cluster::kDefaultOrder};
+  Settings free = settingsOf(cluster, grid), bound = deriveSettings(&cluster, grid, 0, llamaDemands(grid), 6);
+  EXPECT_GT(valueOf(free, "tp", "max_ctas"), 6);
+  for (const Dimension &dimension : bound.dimensions) {
+    EXPECT_LE(dimension.find("max_ctas")->value, 6) << dimension.name;
+    for (const TunerRule &rule : dimension.rules)
+      EXPECT_LE(rule.channels, 6) << dimension.name;
+  }
+  EXPECT_EQ(bound.find("tp")->find("max_ctas")->reason, "--communication-sms leaves 6 multiprocessors to NCCL; " +
+                                                            std::to_string(valueOf(free, "tp", "max_ctas")) +
+                                                            " would pay");
+  Settings anywhere = deriveSettings(nullptr, grid, 0, llamaDemands(grid), 6);
+  EXPECT_EQ(valueOf(anywhere, "fsdp", "max_ctas"), 6);
+  EXPECT_EQ(anywhere.note, "NCCL's defaults: compiled without --cluster=, but for max_ctas of --communication-sms");
+}
+
 TEST(NcclSettings, theFileSaysAllOfIt) {
   Cluster cluster = withDevice(cluster::makeLlama3(), "H100");
   Settings settings = settingsOf(cluster, {{8, 16, 16, 8}, cluster::kDefaultOrder});

@@ -26,6 +26,7 @@ struct Layout {
 };
 struct Product {
   int32_t transposes[2] = {None, None};
+  int32_t sms = 0; // 0: all
 };
 struct Preference {
   size_t workspaceBytes = 0;
@@ -156,8 +157,10 @@ int cublasLtMatmulDescDestroy(Handle handle) {
 }
 
 int cublasLtMatmulDescSetAttribute(Handle handle, int attribute, const void *value, size_t bytes) {
-  if (attribute == SmCountTarget)
+  if (attribute == SmCountTarget && bytes == sizeof(int32_t)) {
+    std::memcpy(&static_cast<Product *>(handle)->sms, value, bytes);
     return Success;
+  }
   if ((attribute != TransposeA && attribute != TransposeB) || bytes != sizeof(int32_t))
     return InvalidValue;
   std::memcpy(&static_cast<Product *>(handle)->transposes[attribute - TransposeA], value, bytes);
@@ -211,6 +214,7 @@ int cublasLtMatmulAlgoGetHeuristic(Handle, Handle product, Handle a, Handle b, H
     return InvalidValue;
   results[0] = {};
   results[0].algorithm.data[0] = algorithmMark;
+  results[0].algorithm.data[1] = uint64_t(static_cast<Product *>(product)->sms); // it is made for so many
   results[0].workspaceBytes = static_cast<Preference *>(preference)->workspaceBytes;
   *found = 1;
   return Success;
@@ -225,9 +229,11 @@ int cublasLtMatmul(Handle, Handle productHandle, const void *alpha, const void *
     return Matrix{*static_cast<Layout *>(layout), static_cast<char *>(const_cast<void *>(base))};
   };
   Matrix first = matrix(a, aLayout), second = matrix(b, bLayout), result = matrix(d, dLayout);
-  bool known = algorithm && algorithm->data[0] == algorithmMark;
+  bool known = algorithm && algorithm->data[0] == algorithmMark && algorithm->data[1] == uint64_t(product.sms);
   if (!stream || !known || c != d || !fit(product, first.layout, second.layout, result.layout)) {
-    report("cublasLt: a product of matrices that do not fit, or with an algorithm of another library");
+    report("cublasLt: a product of matrices that do not fit, or with an algorithm of another library or for another "
+           "number of "
+           "multiprocessors");
     return InvalidValue;
   }
   float scale, keep;

@@ -110,6 +110,15 @@ int cuGetErrorName(int error, const char **text) {
   case LaunchFailed:
     *text = "CUDA_ERROR_LAUNCH_FAILED";
     return Success;
+  case StreamCaptureUnsupported:
+    *text = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED";
+    return Success;
+  case StreamCaptureInvalidated:
+    *text = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
+    return Success;
+  case CapturedEvent:
+    *text = "CUDA_ERROR_CAPTURED_EVENT";
+    return Success;
   default:
     *text = "CUDA_ERROR_UNKNOWN";
     return Success;
@@ -187,6 +196,8 @@ int cuMemGetInfo_v2(size_t *free, size_t *total) {
 }
 
 int cuMemAlloc_v2(Address *address, size_t bytes) {
+  if (int code = refuseInCapture("cuMemAlloc"))
+    return code;
   if (!current || bytes == 0)
     return current ? InvalidValue : InvalidContext;
   void *memory = Memory::instance().allocate(bytes, current->device);
@@ -195,17 +206,25 @@ int cuMemAlloc_v2(Address *address, size_t bytes) {
 }
 
 int cuMemFree_v2(Address address) {
+  if (int code = refuseInCapture("cuMemFree"))
+    return code;
   return Memory::instance().release(pointer(address), false) ? Success : InvalidValue;
 }
 
 int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+  if (int code = refuseInCapture("cuMemHostAlloc"))
+    return code;
   if (!current)
     return InvalidContext;
   *memory = Memory::instance().allocate(bytes, hostMemory);
   return *memory ? Success : OutOfMemory;
 }
 
-int cuMemFreeHost(void *memory) { return Memory::instance().release(memory, true) ? Success : InvalidValue; }
+int cuMemFreeHost(void *memory) {
+  if (int code = refuseInCapture("cuMemFreeHost"))
+    return code;
+  return Memory::instance().release(memory, true) ? Success : InvalidValue;
+}
 
 /// Memory that the driver does not know is read when the copy is enqueued, as the driver stages it; a copy to such
 /// memory would wait for the device, and the runtime has no use for that.
@@ -221,6 +240,11 @@ static int enqueueCopy(const char *what, const Copy2D &copy, Handle handle) {
   auto staged = std::make_shared<std::vector<char>>();
   Copy2D how = copy;
   if (!memory.isKnown(pointer(copy.source))) {
+    if (Engine::instance().isCapturing(*stream)) {
+      report(std::string("driver: ") + what +
+             " from memory that a launch of the graph would read, where it may be gone");
+      return InvalidValue;
+    }
     const char *from = static_cast<const char *>(pointer(copy.source));
     for (size_t row = 0; row < copy.height; ++row)
       staged->insert(staged->end(), from + row * copy.sourcePitch, from + row * copy.sourcePitch + copy.widthBytes);
@@ -302,6 +326,8 @@ int cuStreamQuery(Handle handle) {
   Stream *stream = streamOf(handle, "cuStreamQuery");
   if (!stream)
     return InvalidHandle;
+  if (int code = refuseInCapture("cuStreamQuery"))
+    return code;
   return Engine::instance().isIdle(*stream) ? Success : NotReady;
 }
 
@@ -357,6 +383,12 @@ int cuEventRecord(Handle event, Handle handle) {
 int cuEventQuery(Handle event) {
   if (!isEvent(event))
     return InvalidHandle;
+  if (int code = refuseInCapture("cuEventQuery"))
+    return code;
+  if (Engine::instance().isCaptured(static_cast<EventHandle *>(event)->event)) {
+    report("driver: cuEventQuery of an event that was recorded in a graph");
+    return CapturedEvent;
+  }
   return Engine::instance().isDone(static_cast<EventHandle *>(event)->event) ? Success : NotReady;
 }
 

@@ -68,6 +68,8 @@ extern "C" {
 int cuModuleLoadDataEx(Handle *handle, const void *image, unsigned options, int *names, void **values) {
   if (currentDevice() < 0)
     return InvalidContext;
+  if (int code = refuseInCapture("cuModuleLoadDataEx"))
+    return code;
   bool isCubin = std::memcmp(image, ELFMAG, SELFMAG) == 0;
   if (!isCubin && !std::strstr(static_cast<const char *>(image), ".version"))
     return InvalidPtx;

@@ -29,6 +29,8 @@ int currentDevice();
 int deviceCount();
 /// Null, with a line in the log, where it is no stream of the calling thread's device.
 Stream *streamOf(void *handle, const char *call);
+/// Success, or the code of a call that a thread may not make while it captures a graph, with a line in the log.
+int refuseInCapture(const char *call);
 /// "stream 3 of device 0"
 std::string describe(const Stream &stream);
 

@@ -81,7 +81,9 @@ uint64_t Engine::drawSeed() {
 //===----------------------------------------------------------------------===//
 
 void Engine::enqueue(Stream &stream, std::string what, std::function<void(const Work &)> perform, Ready ready) {
-  Work work = hostWork(std::move(what), stream.device);
+  if (keep(stream, what, perform))
+    return;
+  Work work = hostWork(what + (stream.ofGraph ? ", in a graph" : ""), stream.device);
   std::unique_lock<std::mutex> guard(mutex);
   work.actor = stream.actor;
   work.tick = ++stream.tick;
@@ -91,6 +93,8 @@ void Engine::enqueue(Stream &stream, std::string what, std::function<void(const 
 }
 
 void Engine::record(Stream &stream, Event &event) {
+  if (keepRecord(stream, event))
+    return;
   auto record = std::make_shared<Record>();
   {
     std::lock_guard<std::mutex> guard(mutex);
@@ -104,6 +108,8 @@ void Engine::record(Stream &stream, Event &event) {
 }
 
 void Engine::waitFor(Stream &stream, const Event &event) {
+  if (keepWait(stream, event))
+    return;
   std::shared_ptr<Record> record;
   {
     std::lock_guard<std::mutex> guard(mutex);

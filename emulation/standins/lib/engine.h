@@ -39,6 +39,9 @@ struct Record {
   Clock clock;
 };
 
+struct Capture;
+struct Graph;
+struct GraphInstance;
 struct Stream;
 /// Whether work that is first in its stream can be done now; then its clock has what it waited for. Called often, under
 /// the engine's lock; may not enqueue.
@@ -50,6 +53,9 @@ struct Stream {
   uint64_t tick = 0;
   Clock clock; // of the last piece of work that was done
   bool busy = false;
+  std::shared_ptr<Capture> capture; // of a graph: what is put on the stream is kept (graph.h)
+  size_t lane = 0;                  // of the capture
+  bool ofGraph = false;             // stands for a lane in the launches of a graph
 
   struct Item {
     Work work;
@@ -61,6 +67,8 @@ struct Stream {
 
 struct Event {
   std::shared_ptr<Record> record;
+  std::shared_ptr<Capture> capture; // last recorded in one: as its record `number`
+  size_t number = 0;
 };
 
 class Engine {
@@ -75,6 +83,20 @@ public:
   /// Nothing left to do: what was on the stream is ordered before what this thread does next.
   bool isIdle(Stream &stream);
   bool isDone(const Event &event);
+  /// What is put on the stream, and on those that wait for events of the capture, is kept from now on. False where it
+  /// is already.
+  bool beginCapture(Stream &stream);
+  /// What was kept; what is wrong with it, or nothing.
+  std::string endCapture(Stream &stream, Graph &graph);
+  bool isCapturing(const Stream &stream);
+  bool isCaptured(const Event &event);
+  /// The stream's capture fails at its end.
+  void invalidate(Stream &stream, const std::string &why);
+  /// Where the stream captures: `call` is done at each launch, on this thread, with the stream that stands for this
+  /// one.
+  bool keepCall(Stream &stream, const std::function<void(Stream &)> &call);
+  std::unique_ptr<GraphInstance> instantiate(const Graph &graph, int device);
+  void launch(GraphInstance &instance, Stream &stream);
   /// An access by this thread of the host now.
   Work hostWork(std::string what, int device);
   /// Something outside the streams has changed that work may be ready for.
@@ -93,6 +115,10 @@ public:
 private:
   Engine();
   Clock &hostClock();
+  // False where nothing captures.
+  bool keep(Stream &stream, const std::string &what, const std::function<void(const Work &)> &perform);
+  bool keepRecord(Stream &stream, Event &event);
+  bool keepWait(Stream &stream, const Event &event);
   std::vector<std::shared_ptr<Stream>> ableStreams();
   bool runOne(std::unique_lock<std::mutex> &lock);
   void drain(std::unique_lock<std::mutex> &lock);

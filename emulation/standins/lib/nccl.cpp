@@ -166,6 +166,7 @@ int ncclCommInitRankConfig(Handle *handle, int count, UniqueId id, int rank, Con
   logConfiguration(*config, count, rank);
   auto comm = std::make_unique<Comm>();
   comm->rank = rank;
+  comm->name = config->commName ? config->commName : "";
   comm->device = currentDevice();
   comm->blocking = config->blocking != 0;
   comm->sends.resize(size_t(count));
@@ -235,6 +236,11 @@ static int leave(Comm &comm, bool abort) {
   }
   if (!abort && inFlight)
     report("nccl: a communicator is destroyed with operations in flight");
+  for (const Comm::Window &window : comm.windows)
+    if (!abort && window.open)
+      report("nccl: a communicator is destroyed before its windows");
+  if (!abort && comm.graphs.use_count() > 1) // ncclCommDestroy waits for them
+    report("nccl: a communicator is destroyed before the graphs with its operations");
   Engine::instance().wake();
   return Success;
 }
@@ -242,8 +248,9 @@ static int leave(Comm &comm, bool abort) {
 int ncclCommDestroy(Handle handle) { return leave(*static_cast<Comm *>(handle), false); }
 int ncclCommAbort(Handle handle) { return leave(*static_cast<Comm *>(handle), true); }
 
-int ncclAllGather(const void *in, void *out, size_t count, int dtype, Handle comm, Handle stream) {
-  return issue({static_cast<Comm *>(comm), {Kind::AllGather, count, dtype, 0, 0, in, out}, -1, false, stream});
+int ncclAllGather(const void *in, void *out, size_t count, int dtype, Handle handle, Handle stream) {
+  auto *comm = static_cast<Comm *>(handle);
+  return issue({comm, {Kind::AllGather, count, dtype, 0, 0, in, out, placeInWindow(*comm, out)}, -1, false, stream});
 }
 
 int ncclReduceScatter(const void *in, void *out, size_t count, int dtype, int op, Handle comm, Handle stream) {

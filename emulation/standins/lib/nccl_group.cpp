@@ -48,12 +48,13 @@ size_t bytesOf(int dtype) {
 std::string Call::describe() const {
   static constexpr const char *names[] = {"all_gather", "reduce_scatter", "all_reduce", "broadcast", "message"};
   return std::string(names[size_t(kind)]) + " of " + std::to_string(count) + " of type " + std::to_string(dtype) +
-         ", operation " + std::to_string(op) + ", root " + std::to_string(root);
+         ", operation " + std::to_string(op) + ", root " + std::to_string(root) +
+         (window < 0 ? "" : ", at " + std::to_string(window) + " of its windows");
 }
 
 static bool fits(const Call &mine, const Call &theirs) {
   return mine.kind == theirs.kind && mine.count == theirs.count && mine.dtype == theirs.dtype && mine.op == theirs.op &&
-         mine.root == theirs.root;
+         mine.root == theirs.root && mine.window == theirs.window;
 }
 
 //===----------------------------------------------------------------------===//
@@ -235,11 +236,9 @@ static std::pair<std::shared_ptr<Exchange>, size_t> join(const Pending &pending)
   return {exchange, side};
 }
 
-int enqueueTogether(const std::vector<Pending> &calls) {
+/// On a stream, or on that which stands for it in a launch of a graph.
+static int enqueueOn(Stream &stream, const std::vector<Pending> &calls) {
   Comm &comm = *calls.front().comm;
-  Stream *stream = streamOf(calls.front().stream, "an operation of NCCL");
-  if (!stream || stream->device != comm.device)
-    return nccl::InvalidArgument;
   auto flight = std::make_shared<Flight>();
   flight->comm = &comm;
   flight->group = comm.group;
@@ -257,13 +256,26 @@ int enqueueTogether(const std::vector<Pending> &calls) {
   if (!failure.empty())
     report("nccl: " + failure);
   Engine::instance().enqueue(
-      *stream, calls.front().call.describe() + " on " + describe(*stream),
+      stream, calls.front().call.describe() + " on " + describe(stream),
       [flight](const Work &work) { finish(*flight, work); },
       [flight, device = comm.device](const Stream &stream, Work &work) {
         return canEnd(flight, device, stream, work);
       });
   Engine::instance().wake();
   return failure.empty() ? nccl::Success : nccl::InvalidUsage;
+}
+
+/// Into a graph: members meet at its launches, in the order of its calls.
+int enqueueTogether(const std::vector<Pending> &calls) {
+  Comm &comm = *calls.front().comm;
+  Stream *stream = streamOf(calls.front().stream, "an operation of NCCL");
+  if (!stream || stream->device != comm.device)
+    return nccl::InvalidArgument;
+  bool kept = Engine::instance().keepCall(*stream, [calls, held = comm.graphs](Stream &lane) {
+    if (!calls.front().comm->aborted)
+      enqueueOn(lane, calls);
+  });
+  return kept ? int(nccl::Success) : enqueueOn(*stream, calls);
 }
 
 } // namespace drover::standin

@@ -23,6 +23,7 @@ struct Call {
   int dtype = 0, op = 0, root = 0;
   const void *in = nullptr;
   void *out = nullptr;
+  int64_t window = -1; // of a gather's result: where in the communicator's windows it lies
 
   std::string describe() const;
 };
@@ -54,7 +55,8 @@ struct Group {
   explicit Group(int size) : members(size_t(size), nullptr) {}
   std::vector<Comm *> members;
   int joined = 0;
-  std::string failure; // the first wrong use
+  std::string failure;             // the first wrong use
+  std::vector<size_t> windowBytes; // in the order of registration
   std::map<uint64_t, std::shared_ptr<Exchange>> collectives;
   std::map<std::tuple<int, int, uint64_t>, std::shared_ptr<Exchange>> messages; // by sender, receiver, number
   std::mutex moving; // held while data is moved, and while a member goes
@@ -71,6 +73,13 @@ struct Pending {
 
 struct Comm {
   std::shared_ptr<Group> group;
+  struct Window {
+    void *base;
+    size_t bytes;
+    bool open;
+  };
+  std::vector<Window> windows;
+  std::string name;
   int rank = 0, device = 0;
   bool blocking = true, aborted = false;
   uint64_t collectives = 0;
@@ -78,11 +87,14 @@ struct Comm {
   std::vector<std::vector<Pending>> deferred; // not blocking: enqueued by a later ncclCommGetAsyncError
   int polls = 0;
   int inFlight = 0;
+  std::shared_ptr<char> graphs = std::make_shared<char>(); // graphs with operations of it hold this, too
 };
 
 /// Enqueues calls of one communicator that go together; ncclInvalidUsage where another member has issued others.
 int enqueueTogether(const std::vector<Pending> &calls);
 size_t bytesOf(int dtype);
+/// Where a buffer lies in the windows of this member; -1: in none.
+int64_t placeInWindow(const Comm &comm, const void *buffer);
 
 } // namespace drover::standin
 

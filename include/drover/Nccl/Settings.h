@@ -85,9 +85,10 @@ struct Demand {
 std::vector<Demand> demandsOf(const schedule::StepProgram &step);
 
 /// Sets up the communicators of ranks on a grid; without a cluster everything is NCCL's default. `kv` as in
-/// schedule::Grid. The grid must fit on the cluster.
+/// schedule::Grid. The grid must fit on the cluster. `mostCtas`: of every communicator, on a cluster or not; 0: as
+/// many as pay.
 Settings deriveSettings(const cluster::Cluster *cluster, const cluster::Grid &grid, int64_t kv,
-                        const std::vector<Demand> &demands);
+                        const std::vector<Demand> &demands, int64_t mostCtas = 0);
 Settings deriveSettings(const cluster::Cluster *cluster, const schedule::StepProgram &step);
 
 /// The file of docs/nccl.md.

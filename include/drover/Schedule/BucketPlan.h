@@ -5,8 +5,8 @@
 #ifndef DROVER_SCHEDULE_BUCKETPLAN_H
 #define DROVER_SCHEDULE_BUCKETPLAN_H
 
-#include "drover/Schedule/GlobalOrder.h"
 #include "drover/Schedule/Access.h"
+#include "drover/Schedule/GlobalOrder.h"
 
 namespace drover::schedule {
 

@@ -32,6 +32,7 @@ struct Plan {
   std::string tpOverlap = "none";
   std::string freeze; // regular expression over parameter names
   std::string attention = "auto";
+  int64_t communicationSms = 0; // multiprocessors of a GPU that products leave to NCCL; 0: they take all
   std::array<std::string, 4> order = {"tp", "cp", "pp", "dp"}; // of rank numbers, innermost axis first
 
   /// Whether optimizer state and reduced gradients are shards over CP and DP, rather than whole.
@@ -40,6 +41,10 @@ struct Plan {
     return kind ? *kind : chunks > 1 ? ScheduleKind::Interleaved : ScheduleKind::OneForwardOneBackward;
   }
 };
+
+/// The most multiprocessors that can be left to NCCL: more than its communicators take (nccl.h, maxCTAs), and some of
+/// every GPU's are left to products.
+constexpr int64_t kMostCommunicationSms = 64;
 
 /// Parses the value of --layers-per-chunk: `a,x*n,..`, where x*n repeats x n times.
 Result<std::vector<int64_t>> parseLayersPerChunk(const std::string &text);

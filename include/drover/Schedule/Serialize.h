@@ -10,7 +10,8 @@
 namespace drover::schedule {
 
 /// The metadata (docs/step-program.md). Actions are apart: `StepProgram::actions` as they stand in memory.
-std::string serializeMetadata(const StepProgram &step);
+/// `ncclSettings`: its member `nccl`, as nccl::printSettings has it; empty: none.
+std::string serializeMetadata(const StepProgram &step, const std::string &ncclSettings = "");
 
 /// Reads what `serializeMetadata` wrote; the inverse but for `StepCall::source`.
 Result<StepProgram> readMetadata(const std::string &text, std::vector<drover_action> actions);

@@ -168,6 +168,24 @@ uint64_t &Communicator::counterOf(const OperationInfo &info) {
   return collectives;
 }
 
+/// Messages have no handshake; they, too, count from 1.
+uint64_t Communicator::nextNumber(const OperationInfo &info) {
+  uint64_t number = counterOf(info)++;
+  return isMessage(info.kind) ? number + 1 : number;
+}
+
+void Communicator::issueAgain(const KeptOperation &kept) {
+  std::lock_guard<std::mutex> lock(issuing);
+  OperationInfo info = kept.info;
+  info.sequence = nextNumber(info);
+  world.addToCounts(info, size());
+  OperationObserver *observer = world.observer();
+  int64_t token = observer ? observer->issued(info) : 0, issuedNs = monotonicNs();
+  startAgain(info, kept.mark);
+  if (observer)
+    observer->completed(token, info, issuedNs, monotonicNs()); // as Request::waitOn has it
+}
+
 Request Communicator::issue(OperationInfo info, const void *in, void *out) {
   auto complain = [&](auto &&...what) {
     fail(operationName(info.kind), " on communicator ", number, " (", title, "), ", describeShape(info), ": ", what...);
@@ -187,10 +205,13 @@ Request Communicator::issue(OperationInfo info, const void *in, void *out) {
   info.communicator = number;
 
   std::lock_guard<std::mutex> lock(issuing);
-  info.sequence = counterOf(info)++;
-  bool silent = info.sequence == 0 && !isMessage(info.kind);
-  if (isMessage(info.kind))
-    ++info.sequence; // messages have no handshake; both count from 1
+  if (world.keepsOperations()) {
+    std::shared_ptr<Operation> operation = start(info, in, out);
+    world.kept.push_back({this, info, operation->mark});
+    return Request(std::move(operation));
+  }
+  info.sequence = nextNumber(info);
+  bool silent = info.sequence == 0; // the handshake
   OperationObserver *observer = silent ? nullptr : world.observer();
   if (!silent)
     world.addToCounts(info, size());

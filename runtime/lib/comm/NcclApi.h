@@ -78,6 +78,16 @@ struct Config {
   X(int, groupStart, ncclGroupStart, ())                                                                               \
   X(int, groupEnd, ncclGroupEnd, ())
 
+/// Of NCCL 2.27 and later: memory in which gathers need no multiprocessor.
+constexpr int windowsSince = 22700;
+constexpr int windowIsSymmetric = 1; // at one offset on all ranks
+#define DROVER_NCCL_WINDOW_FUNCTIONS(X)                                                                                \
+  X(int, memAlloc, ncclMemAlloc, (void **, size_t))                                                                    \
+  X(int, memFree, ncclMemFree, (void *))                                                                               \
+  X(int, windowRegister, ncclCommWindowRegister,                                                                       \
+    (::drover::rt::nccl::Handle, void *, size_t, ::drover::rt::nccl::Handle *, int))                                   \
+  X(int, windowDeregister, ncclCommWindowDeregister, (::drover::rt::nccl::Handle, ::drover::rt::nccl::Handle))
+
 } // namespace drover::rt::nccl
 
 #endif // DROVER_RT_LIB_COMM_NCCLAPI_H

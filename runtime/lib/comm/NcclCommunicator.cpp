@@ -81,8 +81,11 @@ void NcclCommunicator::connect() {
   nccl::Config config;
   config.blocking = 0;
   config.commName = name().c_str();
-  if (const NcclDimension *dimension = owner.process ? owner.process->settings.find(id()) : nullptr)
+  if (const NcclDimension *dimension = owner.process ? owner.process->settings.find(id()) : nullptr) {
     configure(config, *dimension, owner.library.versionNumber());
+    auto wanted = dimension->fields.find("windows");
+    windowed = wanted != dimension->fields.end() && wanted->second && owner.library.windowRegister;
+  }
   if (owner.process && owner.process->creating)
     owner.process->creating(id());
   settle(owner.library.commInit(&handle, size(), identity, rank(), &config), "ncclCommInitRankConfig");
@@ -166,6 +169,22 @@ NcclCommunicator::~NcclCommunicator() {
   abort();
 }
 
+void NcclCommunicator::registerWindow(void *base, int64_t bytes) {
+  nccl::Handle window = nullptr;
+  settle(owner.library.windowRegister(handle, base, size_t(bytes), &window, nccl::windowIsSymmetric),
+         "ncclCommWindowRegister");
+  windows[base] = window;
+}
+
+void NcclCommunicator::deregisterWindow(void *base) noexcept {
+  auto found = windows.find(base);
+  if (found == windows.end())
+    return;
+  if (handle && !owner.hasEnded()) // an aborted one has none any more
+    owner.library.windowDeregister(handle, found->second);
+  windows.erase(found);
+}
+
 //===----------------------------------------------------------------------===//
 // Operations
 //===----------------------------------------------------------------------===//
@@ -197,10 +216,20 @@ std::shared_ptr<Operation> NcclCommunicator::start(const OperationInfo &info, co
   device.record(*operation->event, stream);
   operation->mark = ++marks;
   device.post(word(), operation->mark, stream);
-  auto limit = std::chrono::duration<double>(owner.deadline().first * 1.1) + 1s; // whoever waits is first
-  operation->overdue = std::chrono::steady_clock::now() + std::chrono::duration_cast<TimePoint::duration>(limit);
-  owner.submitted(operation);
+  if (!owner.keepsOperations())
+    owner.submitted(operation);
   return operation;
+}
+
+void NcclCommunicator::startAgain(const OperationInfo &info, uint32_t mark) {
+  auto operation = std::make_shared<NcclOperation>(owner, *this, info);
+  operation->mark = mark;
+  owner.submitted(operation);
+}
+
+void NcclCommunicator::restartMarks() {
+  marks = 0;
+  __atomic_store_n(word(), 0, __ATOMIC_RELEASE);
 }
 
 /// Scalars and what is saved lie in the host's memory: they go through the device, by pinned memory of the operation.

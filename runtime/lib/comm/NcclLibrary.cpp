@@ -19,9 +19,12 @@ static std::string versionText(int number) {
 NcclLibrary::NcclLibrary(const std::string &asked) : SharedLibrary(libraryNames, asked) {
 #define DROVER_RESOLVE(result, member, symbol, parameters) resolve(member, #symbol);
   DROVER_NCCL_FUNCTIONS(DROVER_RESOLVE)
-#undef DROVER_RESOLVE
   if (versionNumber() < oldestVersion)
     fail("nccl: ", path(), " is ", version(), ", expected ", versionText(oldestVersion), " or later");
+  if (versionNumber() >= nccl::windowsSince) {
+    DROVER_NCCL_WINDOW_FUNCTIONS(DROVER_RESOLVE)
+  }
+#undef DROVER_RESOLVE
 }
 
 int NcclLibrary::versionNumber() const {

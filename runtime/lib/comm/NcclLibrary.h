@@ -17,6 +17,7 @@ public:
 
 #define DROVER_MEMBER(result, member, symbol, parameters) result(*member) parameters = nullptr;
   DROVER_NCCL_FUNCTIONS(DROVER_MEMBER)
+  DROVER_NCCL_WINDOW_FUNCTIONS(DROVER_MEMBER) // null before nccl::windowsSince
 #undef DROVER_MEMBER
 
   /// 22809

@@ -35,6 +35,8 @@ LaneKey NcclOperation::lane() const {
 bool NcclOperation::hasPassed() const { return int32_t(__atomic_load_n(group.word(), __ATOMIC_ACQUIRE) - mark) >= 0; }
 
 bool NcclOperation::waitUntil(TimePoint deadline) {
+  if (owner.keepsOperations())
+    fail(describe(), ": the host cannot wait for what is kept for a graph");
   TimePoint look = std::chrono::steady_clock::now() + 100ms;
   for (int tries = 0; !hasPassed(); ++tries) {
     owner.checkAlive();

@@ -111,6 +111,11 @@ private:
         note(concat(field.name, " needs NCCL ", field.since / 10000, ".", field.since / 100 % 100,
                     ": left at NCCL's default"));
     }
+    for (const NcclDimension &dimension : process.settings.dimensions)
+      if (dimension.fields.count("windows") && version < nccl::windowsSince) {
+        note("windows need NCCL 2.27: gathers within a server take multiprocessors");
+        break;
+      }
     for (const char *name : {"NCCL_ALGO", "NCCL_PROTO"})
       if (const char *own = ownVariable(name))
         note(concat(name, "=", own, " of the environment counts, in place of the tuner's table"));

@@ -5,6 +5,7 @@
 #include "comm/NcclWorld.h"
 #include "drover/rt/error.h"
 #include "drover/rt/fatal.h"
+#include "drover/rt/text.h"
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
@@ -99,6 +100,28 @@ std::unique_ptr<Communicator> NcclWorld::makeCommunicator(int id, std::string na
   auto communicator = std::make_unique<NcclCommunicator>(*this, id, std::move(name), std::move(members));
   communicator->connect();
   return communicator;
+}
+
+void *NcclWorld::openWindow(int64_t bytes) {
+  auto wants = [](const NcclCommunicator *communicator) { return communicator->wantsWindows(); };
+  if (bytes <= 0 || std::none_of(communicators.begin(), communicators.end(), wants))
+    return nullptr;
+  void *base = nullptr;
+  if (int code = library.memAlloc(&base, size_t(bytes)))
+    fail("nccl: ncclMemAlloc of ", formatBytes(bytes), " on rank ", rank(), ", ", ownDevice.describe(), ": ",
+         library.describe(code, nullptr), "; ", formatBytes(ownDevice.memoryInfo().first), " are free");
+  std::lock_guard<std::timed_mutex> lock(issuing);
+  for (NcclCommunicator *communicator : communicators)
+    if (wants(communicator))
+      communicator->registerWindow(base, bytes);
+  return base;
+}
+
+void NcclWorld::closeWindow(void *base) noexcept {
+  std::lock_guard<std::timed_mutex> lock(issuing);
+  for (NcclCommunicator *communicator : communicators)
+    communicator->deregisterWindow(base);
+  library.memFree(base);
 }
 
 //===----------------------------------------------------------------------===//
@@ -225,6 +248,8 @@ std::vector<int> NcclWorld::survey(const NcclOperation &operation) {
 
 void NcclWorld::submitted(const std::shared_ptr<NcclOperation> &operation) {
   constexpr size_t remembered = 32;
+  auto limit = std::chrono::duration<double>(deadline().first * 1.1) + 1s; // whoever waits is first
+  operation->overdue = std::chrono::steady_clock::now() + std::chrono::duration_cast<TimePoint::duration>(limit);
   std::lock_guard<std::mutex> lock(mutex);
   IssueLog &log = logs[operation->lane()];
   log.last = int64_t(operation->info.sequence);
@@ -233,6 +258,17 @@ void NcclWorld::submitted(const std::shared_ptr<NcclOperation> &operation) {
   if (log.recent.size() > remembered)
     log.recent.pop_front();
   inFlight.push_back(operation);
+}
+
+/// What was in flight has passed its mark by now, and must not be compared with the words any more.
+void NcclWorld::restartMarks() {
+  checkAlive();
+  std::lock_guard<std::timed_mutex> issue(issuing);
+  std::lock_guard<std::mutex> look(looking);
+  std::lock_guard<std::mutex> lock(mutex);
+  inFlight.clear();
+  for (NcclCommunicator *communicator : communicators)
+    communicator->restartMarks();
 }
 
 void NcclWorld::forget(const NcclCommunicator &communicator) {

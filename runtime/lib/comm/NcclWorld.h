@@ -44,7 +44,6 @@ public:
   bool hasPassed() const;
   LaneKey lane() const;
 
-  uint32_t mark = 0; // the value of the communicator's word
   Event *event = nullptr;
   DeviceMemory hostCopy; // where `hostOut` comes from
   void *hostOut = nullptr;
@@ -79,8 +78,17 @@ public:
 
   Stream &stream;
 
+  /// Whether its gathers are to be in registered memory; registers, and gives up what it registered. NCCL's lock is
+  /// held.
+  bool wantsWindows() const { return windowed; }
+  void registerWindow(void *base, int64_t bytes);
+  void deregisterWindow(void *base) noexcept;
+  /// Nothing is in flight: the word and the marks begin again.
+  void restartMarks();
+
 protected:
   std::shared_ptr<Operation> start(const OperationInfo &info, const void *in, void *out) override;
+  void startAgain(const OperationInfo &info, uint32_t mark) override;
 
 private:
   struct Buffers {
@@ -96,8 +104,10 @@ private:
 
   NcclWorld &owner;
   nccl::Handle handle = nullptr;
-  std::string joinKey; // of what members say when they come
-  DeviceMemory words;  // pinned
+  bool windowed = false;
+  std::map<void *, nccl::Handle> windows; // by their first byte
+  std::string joinKey;                    // of what members say when they come
+  DeviceMemory words;                     // pinned
   uint32_t marks = 0;
   DeviceMemory packed, hostIn, hostOut, token;
   std::vector<DeviceMemory> retired; // of smaller ones that may still be in use
@@ -113,12 +123,16 @@ public:
   Device *device() override { return &ownDevice; }
   void check() override;
   void issueAfter(Stream *stream) override { before = stream; }
+  void restartMarks() override;
+  void *openWindow(int64_t bytes) override;
+  void closeWindow(void *base) noexcept override;
   std::vector<std::string> hosts() override;
   std::string agree(const std::string &key, const std::string &own) override;
 
   /// Throws Error where the world has ended.
   void checkAlive();
   bool hasEnded() const { return over.load(std::memory_order_acquire); }
+  /// Watched from now on.
   void submitted(const std::shared_ptr<NcclOperation> &operation);
   /// The communicator goes: nobody looks at its operations any more.
   void forget(const NcclCommunicator &communicator);

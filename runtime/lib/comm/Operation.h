@@ -45,6 +45,7 @@ public:
   const OperationInfo info;
   OperationObserver *observer = nullptr; // null: nobody is told
   int64_t token = 0, issuedNs = 0;
+  uint32_t mark = 0; // what its backend writes behind it, if anything
 };
 
 } // namespace drover::rt

@@ -6,10 +6,12 @@
 #include "drover/rt/atomic_file.h"
 #include "drover/rt/error.h"
 #include "drover/rt/rank_survey.h"
+#include "drover/rt/safetensors.h"
 #include "drover/rt/text.h"
 #include "drover/rt/topology.h"
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <sched.h>
 
@@ -33,14 +35,13 @@ static std::string recorderPath(const RunOptions &options, const World &world) {
   return path;
 }
 
-RankSetup::RankSetup(const Program &program, const RunOptions &options, World &world)
+RankSetup::RankSetup(const Program &program, const RunOptions &options, World &world, const std::string &init)
     : rank(program, world), pool(threadsOf(options, world)),
       recorder(program.hash, world.rank(), recorderPath(options, world)),
       trace(options.trace.empty() ? nullptr : std::make_unique<TraceWriter>(options.trace, rank)),
-      operations(recorder, trace.get()), device(program, world, options.matmulAlgorithms),
+      operations(recorder, trace.get()), device(program, world),
       interpreter(rank, device, &pool, recorder, trace.get()), algorithmsFile(options.matmulAlgorithms) {
-  if (rank.isFirst() && !algorithmsFile.empty())
-    checkCanCreateFile(algorithmsFile);
+  readAlgorithms(init);
   world.setObserver(&operations);
 }
 
@@ -51,9 +52,47 @@ void RankSetup::setTracing(bool on) {
   operations.setTracing(on);
 }
 
+/// Where a run leaves the table of its products beside weights that it saves; empty where `weights` names no file.
+static std::string algorithmsBeside(const std::string &weights) {
+  constexpr const char *name = "matmul-algorithms.txt";
+  if (weights.empty() || weights == "model" || weights == "random")
+    return "";
+  std::filesystem::path path(weights);
+  if (isTensorFile(weights))
+    return path.replace_extension(name).string();
+  return ((path.extension() == ".json" ? path.parent_path() : path) / name).string();
+}
+
+/// Rank 0's count: a table that only some ranks have would part them.
+void RankSetup::readAlgorithms(const std::string &init) {
+  if (device.isHost() && !algorithmsFile.empty())
+    fail("--matmul-algorithms=", algorithmsFile, ": expected a program for a GPU; the host has one way to multiply");
+  if (device.isHost())
+    return;
+  std::string text;
+  if (rank.isFirst()) {
+    if (!algorithmsFile.empty())
+      checkCanCreateFile(algorithmsFile);
+    MatmulAlgorithms read;
+    for (const std::string &file : {algorithmsBeside(init), algorithmsFile})
+      if (!file.empty() && std::filesystem::exists(file))
+        read.load(file);
+    text = read.text();
+  }
+  if (Communicator *world = rank.worldGroup()) {
+    auto size = int64_t(text.size());
+    world->broadcast(&size, 1, DROVER_I64, 0).wait();
+    text.resize(size_t(size));
+    if (size > 0)
+      world->broadcast(text.data(), size, DROVER_I8, 0).wait();
+  }
+  device.algorithms.add(text, "rank 0");
+}
+
 /// Of ranks that differ in their stage alone the products differ.
-void RankSetup::saveAlgorithms() {
-  if (algorithmsFile.empty())
+void RankSetup::saveAlgorithms(const std::string &weights) {
+  std::string beside = algorithmsBeside(weights);
+  if (device.isHost() || (algorithmsFile.empty() && beside.empty()))
     return;
   const Coordinates &place = rank.plan.place;
   bool isFirstOfStage = !place[DROVER_AXIS_TP] && !place[DROVER_AXIS_CP] && !place[DROVER_AXIS_DP];
@@ -70,7 +109,9 @@ void RankSetup::saveAlgorithms() {
       rank.worldGroup()->receive(received.data(), sizes[source], DROVER_I8, int(source)).wait();
     device.algorithms.add(received, concat("rank ", source));
   }
-  device.algorithms.save(algorithmsFile);
+  for (const std::string &file : {algorithmsFile, beside})
+    if (!file.empty())
+      device.algorithms.save(file);
 }
 
 void RankSetup::guarded(const std::function<void()> &work) {

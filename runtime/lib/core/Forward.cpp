@@ -135,7 +135,7 @@ static void writeOutput(const RankContext &rank, const ForwardOptions &options, 
 }
 
 static void forwardRank(const Program &program, const ForwardOptions &options, World &world) {
-  RankSetup setup(program, options, world);
+  RankSetup setup(program, options, world, options.init);
   if (setup.rank.isFirst())
     checkCanCreateFilesIn(options.outputDir);
   const Coordinates &place = setup.rank.plan.place;

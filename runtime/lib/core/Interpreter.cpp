@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "drover/rt/interpreter.h"
 #include "drover/rt/error.h"
+#include "drover/rt/nvtx.h"
 #include <algorithm>
 #include <cstring>
 
@@ -57,8 +58,8 @@ Interpreter::Interpreter(RankContext &rank, RankDevice &device, drover_pool *poo
                          TraceWriter *trace, const GuardOptions &guards)
     : rank(rank), device(device), program(rank.program), pool(pool), recorder(recorder), trace(trace),
       guard(program, rank.plan.stage, guards), stages(placeStages(rank, guard)),
-      arena(device.device().allocate(guard.arenaBytes())),
-      workspace(device.device().allocate(program.workspaceBytes(rank.plan.stage))),
+      arena(device.allocateTensors(guard.arenaBytes())),
+      workspace(device.allocateTensors(program.workspaceBytes(rank.plan.stage))),
       scalars(mostNorms(program), mostActions(stages)), gradientPlaces(program.buckets.size(), -1) {
   for (size_t bucket = 0; bucket < program.buckets.size(); ++bucket)
     gaps.push_back(findGaps(program, int64_t(bucket)));
@@ -101,17 +102,57 @@ StepOutcome Interpreter::run(const StepWork &work) {
                             [](const drover_action &action) { return action.kind == DROVER_COUNT; });
   if (!counts)
     count(work, outcome);
-  gatherRest();
-  for (int64_t i = 0; i < stage->numActions; ++i) {
-    for (uint32_t wait = 0; wait < actions[i].num_waits; ++wait)
-      follow(actions[i], stage->waits[actions[i].first_wait + wait]);
-    execute(uint32_t(i), work, outcome);
+  for (uint32_t first = 0, end = 0; first < stage->numActions; first = end) {
+    end = first + 1;
+    const drover_action &action = actions[first];
+    if (action.kind == DROVER_COUNT || action.kind == DROVER_CLIP) {
+      issueAction(first, work, outcome);
+      continue;
+    }
+    if (stopsHost(action)) // without a CLIP, before the first update
+      clipGradients(work, outcome);
+    while (end < stage->numActions && !stopsHost(actions[end]))
+      ++end;
+    issueStretch(first, end, work, outcome);
   }
   if (!normKnown) // nothing is updated
     finishCompute(outcome);
   finishStreams();
   guard.check(arena.data(), work.step, "at the end");
   return outcome;
+}
+
+/// The host waits for a number before it issues the action.
+bool Interpreter::stopsHost(const drover_action &action) const {
+  return action.kind == DROVER_COUNT || action.kind == DROVER_CLIP || (action.kind == DROVER_UPDATE && !normKnown);
+}
+
+void Interpreter::issueStretch(uint32_t first, uint32_t end, const StepWork &work, StepOutcome &outcome) {
+  bool observed = tracing || work.onCall;
+  bool whole = !normKnown || outcome.updated; // else there is nothing to update
+  StepGraph *graph = graphsWanted && !observed && whole ? &graphs[{work.batch, first}] : nullptr;
+  if (graph && graph->issued)
+    return issueGraph(*graph, first, end, work, outcome);
+  beginStretch();
+  for (uint32_t i = first; i < end; ++i)
+    issueAction(i, work, outcome);
+  if (graph)
+    graph->issued = true;
+}
+
+/// What the actions before the norms, and those behind them, find.
+void Interpreter::beginStretch() {
+  if (normKnown)
+    copyHyper();
+  else
+    gatherRest();
+}
+
+void Interpreter::issueAction(uint32_t index, const StepWork &work, StepOutcome &outcome) {
+  const drover_action &action = actions[index];
+  for (uint32_t wait = 0; wait < action.num_waits; ++wait)
+    follow(action, stage->waits[action.first_wait + wait]);
+  execute(index, work, outcome);
 }
 
 /// The group that an action's last operation is on; -1: none.
@@ -125,11 +166,25 @@ int64_t Interpreter::communicatorOf(const drover_action &action) const {
   return overData && rank.find(DROVER_COMM_FSDP) ? DROVER_COMM_FSDP : -1;
 }
 
+/// "forward 3": what and of which chunk or bucket.
+static std::string titleOf(const drover_action &action) {
+  static constexpr const char *phases[] = {"forward", "backward", "weight gradient"};
+  const char *name =
+      action.kind == DROVER_RUN && action.phase < 3 ? phases[action.phase] : drover_action_name(action.kind);
+  return concat(name, " ", action.chunk);
+}
+
+void Interpreter::begin(uint32_t index, const StepWork &work) {
+  const drover_action &action = actions[index];
+  inFlight[index].startNs = tracing ? monotonicNs() : 0;
+  inFlight[index].record = recorder.begin(work.step, stage->firstAction + index, action, communicatorOf(action));
+}
+
 void Interpreter::execute(uint32_t index, const StepWork &work, StepOutcome &outcome) {
   const drover_action &action = actions[index];
+  NvtxRange range([&] { return concat(titleOf(action), ", microbatch ", action.microbatch); });
   InFlight &flight = inFlight[index];
-  flight.startNs = tracing ? monotonicNs() : 0;
-  flight.record = recorder.begin(work.step, stage->firstAction + index, action, communicatorOf(action));
+  begin(index, work);
   if (!device.isHost())
     rank.world.issueAfter(&streamOf(action));
   switch (action.kind) {
@@ -156,8 +211,6 @@ void Interpreter::execute(uint32_t index, const StepWork &work, StepOutcome &out
     clipGradients(work, outcome);
     break;
   case DROVER_UPDATE:
-    if (!normKnown)
-      clipGradients(work, outcome);
     if (outcome.updated)
       update(action);
     break;
@@ -188,7 +241,7 @@ void Interpreter::loadInputs(const drover_action &action, const StepWork &work) 
     return work.fillInputs(action.microbatch, slot);
   if (loads == pinnedInputs.size())
     pinnedInputs.push_back(device.device().allocatePinned(program.inputBytes));
-  const DeviceMemory &from = pinnedInputs[loads++];
+  const DeviceMemory &from = pinnedInputs[loads++]; // of the step's n-th load always the same: graphs copy from there
   work.fillInputs(action.microbatch, from.data());
   device.device().copy(slot, from.data(), program.inputBytes, streamOf(action));
 }
@@ -290,10 +343,7 @@ void Interpreter::release(const drover_action &action) { // of the host: a GPU's
 }
 
 void Interpreter::traceAction(const drover_action &action, int64_t startNs) const {
-  static constexpr const char *phases[] = {"forward", "backward", "weight gradient"};
-  const char *name =
-      action.kind == DROVER_RUN && action.phase < 3 ? phases[action.phase] : drover_action_name(action.kind);
-  trace->event(TraceWriter::Actions + action.stream, concat(name, " ", action.chunk), startNs, monotonicNs(),
+  trace->event(TraceWriter::Actions + action.stream, titleOf(action), startNs, monotonicNs(),
                concat("\"chunk\": ", action.chunk, ", \"microbatch\": ", action.microbatch,
                       ", \"sequence\": ", action.sequence));
 }

@@ -34,7 +34,7 @@ Interpreter::~Interpreter() {
 void Interpreter::follow(const drover_action &action, uint32_t other) {
   if (device.isHost())
     complete(other);
-  else if (inFlight[other].event && actions[other].stream != action.stream)
+  else if (inFlight[other].event && other >= keptFrom && actions[other].stream != action.stream)
     device.device().wait(streamOf(action), *inFlight[other].event);
 }
 
@@ -77,9 +77,13 @@ void Interpreter::noteProgress() {
 
 /// "backward of chunk 2, microbatch 3, on stream 0, and 7 actions behind it"
 std::string Interpreter::describeStuck(int which) const {
+  if (streams[size_t(which)].empty()) // a graph ends with all of its streams
+    for (int other = 0; other < DROVER_NUM_STREAMS; ++other)
+      if (!streams[size_t(other)].empty())
+        return describeStuck(other);
   const std::deque<uint32_t> &stream = streams[size_t(which)];
   if (stream.empty())
-    return concat("what was put on stream ", which, " before the step's actions");
+    return concat("what was put on stream ", which, " beside the step's actions");
   const drover_action &action = actions[stream.front()];
   return concat(drover_action_name(action.kind), " ", action.sequence,
                 drover_action_is_of_bucket(action.kind) ? " of bucket " : " of chunk ", action.chunk, ", phase ",
@@ -123,9 +127,13 @@ void Interpreter::finishStreams() {
     });
   bodies->checkIndices();
   noteProgress();
-  for (InFlight &flight : inFlight)
-    if (flight.event)
-      device.device().giveBack(*std::exchange(flight.event, nullptr));
+  giveBackEvents(0, uint32_t(inFlight.size()));
+}
+
+void Interpreter::giveBackEvents(uint32_t first, uint32_t end) {
+  for (uint32_t i = first; i < end; ++i)
+    if (Event *&event = inFlight[i].event)
+      device.device().giveBack(*std::exchange(event, nullptr));
 }
 
 /// A GPU's memory starts without contents: moments begin as zeros, and so do what lies between parameters.

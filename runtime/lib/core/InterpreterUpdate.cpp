@@ -53,11 +53,14 @@ void Interpreter::clipGradients(const StepWork &work, StepOutcome &outcome) {
   double clip = clipCoefficient(work.optimizer, outcome.gradNorm);
   for (bool decay : {true, false}) {
     std::array<float, 8> hyper = hyperScalars(work.optimizer, work.learningRate, work.t, clip, decay);
-    uint8_t *from = hostScalars.data() + scalars.hostHyper(decay);
-    std::memcpy(from, hyper.data(), sizeof(hyper));
-    device.device().copy(stepScalars.data() + scalars.hyper(decay), from, sizeof(hyper),
-                         device.stream(DROVER_STREAM_COMPUTE));
+    std::memcpy(hostScalars.data() + scalars.hostHyper(decay), hyper.data(), sizeof(hyper));
   }
+}
+
+void Interpreter::copyHyper() {
+  for (bool decay : {true, false})
+    device.device().copy(stepScalars.data() + scalars.hyper(decay), hostScalars.data() + scalars.hostHyper(decay),
+                         8 * sizeof(float), device.stream(DROVER_STREAM_COMPUTE));
 }
 
 void Interpreter::update(const drover_action &action) {

@@ -318,6 +318,7 @@ void Program::readMetadata(const char *text, uint64_t bytes) {
   optimizer = plan.textOr("optimizer", "adamw");
   mask = plan.textOr("mask", "model");
   zero = plan.integerOr("zero", 2);
+  communicationSms = plan.integerOr("communication_sms", 0);
   grid = readGrid(json.at("grid"));
   if (json.has("communicators"))
     for (const JsonReader &communicator : json.at("communicators").elements())

@@ -223,6 +223,10 @@ std::optional<TrainOptions> parseTrainOptions(const std::string &program, const 
               "at the end: FILE.safetensors, or a folder for shards with an index,\nmade where it does not exist");
   parser.text("save-gradients", &options.saveGradients, "FILE.safetensors", "gradients of step 1, before clipping");
 
+  parser.section("device");
+  parser.flag("cuda-graphs", &options.cudaGraphs,
+              "of GPUs: issue a step as graphs, which are captured in the second step\n(docs/cuda.md); the same bits");
+
   parser.section("reports");
   parser.text("log", &options.log, "FILE.jsonl", "one JSON object a step");
   parser.flag("log-all-ranks", &options.logAllRanks, "a log of every rank: FILE.RANK.jsonl");

@@ -64,9 +64,13 @@ int64_t countUnits(const GroupPlan &group, const std::vector<std::string> &units
 }
 } // namespace
 
-std::optional<std::string> findMisplacedGroup(const Program &program, const std::vector<std::string> &hosts,
-                                              const Topology *topology) {
-  NcclSettings promise = parseNcclSettings(program.ncclSettings, "nccl settings");
+/// What the plan promised; of no cluster where it promised nothing.
+static NcclSettings promiseOf(const Program &program) {
+  return program.ncclSettings.empty() ? NcclSettings() : parseNcclSettings(program.ncclSettings, "nccl settings");
+}
+
+static std::optional<std::string> findMisplaced(const Program &program, const NcclSettings &promise,
+                                                const std::vector<std::string> &hosts, const Topology *topology) {
   if (promise.cluster.empty())
     return std::nullopt;
   UnitsByLevel units = unitsOf(promise.levels, hosts, topology);
@@ -90,12 +94,15 @@ std::optional<std::string> findMisplacedGroup(const Program &program, const std:
   return std::nullopt;
 }
 
+std::optional<std::string> findMisplacedGroup(const Program &program, const std::vector<std::string> &hosts,
+                                              const Topology *topology) {
+  return findMisplaced(program, promiseOf(program), hosts, topology);
+}
+
 void checkPlaces(const Program &program, const std::string &topologyFile, World &world) {
   if (!topologyFile.empty() && std::string_view(world.backend()) != "nccl")
     fail("--topology=", topologyFile, ": backend ", world.backend(), " does not say where ranks are; expected nccl");
-  NcclSettings promise;
-  if (!program.ncclSettings.empty())
-    promise = parseNcclSettings(program.ncclSettings, "nccl settings");
+  NcclSettings promise = promiseOf(program);
   if (promise.cluster.empty()) {
     if (!topologyFile.empty())
       fail("--topology=", topologyFile,
@@ -108,7 +115,7 @@ void checkPlaces(const Program &program, const std::string &topologyFile, World 
   std::optional<Topology> topology;
   if (!topologyFile.empty())
     topology = parseTopology(readText(topologyFile), topologyFile, promise.levels);
-  if (std::optional<std::string> fault = findMisplacedGroup(program, hosts, topology ? &*topology : nullptr))
+  if (std::optional<std::string> fault = findMisplaced(program, promise, hosts, topology ? &*topology : nullptr))
     fail(*fault);
 }
 

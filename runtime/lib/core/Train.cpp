@@ -7,6 +7,7 @@
 #include "drover/rt/error.h"
 #include "drover/rt/executable.h"
 #include "drover/rt/memory_report.h"
+#include "drover/rt/nvtx.h"
 #include "drover/rt/parameter_writer.h"
 #include "drover/rt/step_dump.h"
 #include "drover/rt/step_log.h"
@@ -52,8 +53,10 @@ static OptimizerSettings settingsOf(const TrainOptions &options) {
 
 Trainer::Trainer(const Program &program, const TrainOptions &options, World &world)
     : program(program), options(options), settings(settingsOf(options)),
-      loader(program, options, program.grid.coordinates(world.rank())), setup(program, options, world),
+      loader(program, options, program.grid.coordinates(world.rank())), setup(program, options, world, options.init),
       peakBytes(setup.rank.maximum(setup.interpreter.arenaBytes() + setup.interpreter.workspaceBytes())) {
+  if (options.cudaGraphs)
+    setup.interpreter.useGraphs();
   bool first = setup.rank.isFirst();
   if (first)
     checkTargets();
@@ -125,7 +128,7 @@ void Trainer::run() {
   world.setDeadline(std::max(options.deadlines.firstStep, options.deadlines.step), "saving");
   if (!options.saveWeights.empty())
     save(options.saveWeights, setup.interpreter.masterShards(), /*frozen=*/true);
-  setup.saveAlgorithms();
+  setup.saveAlgorithms(options.saveWeights);
   if (setup.trace)
     setup.trace->finish();
   if (!log)
@@ -141,6 +144,7 @@ void Trainer::run() {
 /// False where the run must end, since the gradient norm is not finite.
 bool Trainer::runStep(int64_t step) {
   const BatchInfo &batch = batchOf(step);
+  NvtxRange range([&] { return concat("step ", step); });
   int64_t startNs = monotonicNs();
   setup.setTracing(step >= options.traceSteps.first && step <= options.traceSteps.second);
   StepOutcome outcome = execute(step, batch);

@@ -35,8 +35,8 @@ void drover_device::launch(const drover_gpu_kernel &description, int64_t blocks,
 
 drover_device::~drover_device() = default;
 
-void drover_device::openMatmul(MatmulAlgorithms &algorithms, const std::string &library) {
-  products = std::make_unique<DeviceMatmul>(device, stream, algorithms, library);
+void drover_device::openMatmul(MatmulAlgorithms &algorithms, int64_t idleSms, const std::string &library) {
+  products = std::make_unique<DeviceMatmul>(device, stream, algorithms, idleSms, library);
 }
 
 void drover_device::matmul(const drover_matmul &description, const void *a, const void *b, void *c, bool add) {

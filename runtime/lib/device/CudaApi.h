@@ -31,6 +31,9 @@ enum Result : int {
   NotFound = 500,
   NotReady = 600,
   LaunchFailed = 719,
+  StreamCaptureUnsupported = 900,
+  StreamCaptureInvalidated = 901,
+  CapturedEvent = 907,
 };
 
 enum DeviceAttribute : int {
@@ -43,8 +46,9 @@ enum DeviceAttribute : int {
 enum FunctionAttribute : int { StaticSharedBytes = 1, MaxDynamicSharedBytes = 8 };
 enum JitOption : int { JitErrorLogBuffer = 5, JitErrorLogBufferBytes = 6 };
 enum MemoryType : int { UnifiedMemory = 4 };
-constexpr unsigned hostAllocPortable = 1; // pinned for all contexts
-constexpr unsigned streamNonBlocking = 1; // not ordered against the default stream
+enum CaptureMode : int { CaptureThreadLocal = 1 }; // what cannot be captured is forbidden to the thread that captures
+constexpr unsigned hostAllocPortable = 1;          // pinned for all contexts
+constexpr unsigned streamNonBlocking = 1;          // not ordered against the default stream
 constexpr unsigned eventDisableTiming = 2;
 
 /// CUDA_MEMCPY2D_v2
@@ -97,6 +101,13 @@ struct Copy2D {
   X(eventDestroy, cuEventDestroy_v2, (::drover::rt::cuda::Handle))                                                     \
   X(eventRecord, cuEventRecord, (::drover::rt::cuda::Handle, ::drover::rt::cuda::Handle))                              \
   X(eventQuery, cuEventQuery, (::drover::rt::cuda::Handle))                                                            \
+  X(streamBeginCapture, cuStreamBeginCapture_v2, (::drover::rt::cuda::Handle, int))                                    \
+  X(streamEndCapture, cuStreamEndCapture, (::drover::rt::cuda::Handle, ::drover::rt::cuda::Handle *))                  \
+  X(graphInstantiate, cuGraphInstantiateWithFlags,                                                                     \
+    (::drover::rt::cuda::Handle *, ::drover::rt::cuda::Handle, unsigned long long))                                    \
+  X(graphLaunch, cuGraphLaunch, (::drover::rt::cuda::Handle, ::drover::rt::cuda::Handle))                              \
+  X(graphDestroy, cuGraphDestroy, (::drover::rt::cuda::Handle))                                                        \
+  X(graphExecDestroy, cuGraphExecDestroy, (::drover::rt::cuda::Handle))                                                \
   X(moduleLoadData, cuModuleLoadDataEx, (::drover::rt::cuda::Handle *, const void *, unsigned, int *, void **))        \
   X(moduleUnload, cuModuleUnload, (::drover::rt::cuda::Handle))                                                        \
   X(moduleGetFunction, cuModuleGetFunction, (::drover::rt::cuda::Handle *, ::drover::rt::cuda::Handle, const char *))  \

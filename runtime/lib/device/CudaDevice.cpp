@@ -29,6 +29,7 @@ CudaDevice::CudaDevice(const CudaOptions &options) : library(options.library), o
   check(library.deviceGetAttribute(&major, ComputeCapabilityMajor, device), "cuDeviceGetAttribute");
   check(library.deviceGetAttribute(&minor, ComputeCapabilityMinor, device), "cuDeviceGetAttribute");
   check(library.deviceGetAttribute(&mostSharedBytes, MaxSharedMemoryPerBlockOptin, device), "cuDeviceGetAttribute");
+  check(library.deviceGetAttribute(&numMultiprocessors, MultiprocessorCount, device), "cuDeviceGetAttribute");
   capability = 10 * major + minor;
   text = concat("cuda ", ordinal, " (", name, ", sm_", capability, ")");
   check(library.primaryContextRetain(&context, device), "cuDevicePrimaryCtxRetain");
@@ -90,11 +91,22 @@ void CudaDevice::release(void *base, bool pinned) noexcept {
     library.memFreeHost(base);
     return;
   }
+  std::function<void()> free = [&] { library.memFree(addressOf(base)); };
   {
     std::lock_guard<std::mutex> lock(mutex);
     allocations.erase(addressOf(base));
+    if (auto own = adopted.find(addressOf(base)); own != adopted.end()) {
+      free = std::move(own->second);
+      adopted.erase(own);
+    }
   }
-  library.memFree(addressOf(base));
+  free();
+}
+
+void CudaDevice::adopt(void *base, int64_t bytes, std::function<void()> free) {
+  std::lock_guard<std::mutex> lock(mutex);
+  allocations[addressOf(base)] = bytes;
+  adopted[addressOf(base)] = std::move(free);
 }
 
 bool CudaDevice::holds(const void *pointer) const {
@@ -191,6 +203,61 @@ bool CudaDevice::isIdle(Stream &stream) {
   if (code != NotReady)
     check(code, "cuStreamQuery (work on the stream has failed)");
   return code == Success;
+}
+
+bool CudaDevice::isIdle() {
+  return std::all_of(streams.begin(), streams.end(),
+                     [&](const std::unique_ptr<CudaStream> &stream) { return isIdle(*stream); });
+}
+
+//===----------------------------------------------------------------------===//
+// Graphs
+//===----------------------------------------------------------------------===//
+
+CudaGraph::~CudaGraph() {
+  if (instance)
+    library.graphExecDestroy(instance);
+}
+
+void CudaDevice::order(Stream &before, Stream &after) {
+  Event &event = takeEvent();
+  record(event, before);
+  wait(after, event);
+  giveBack(event);
+}
+
+/// A stream belongs to a capture once it waits for one of its events.
+void CudaDevice::beginGraph() {
+  Stream &origin = stream(DROVER_STREAM_COMPUTE);
+  check(library.streamBeginCapture(handleOf(origin), CaptureThreadLocal), "cuStreamBeginCapture");
+  for (const std::unique_ptr<CudaStream> &other : streams)
+    if (other.get() != &origin)
+      order(origin, *other);
+}
+
+std::unique_ptr<Graph> CudaDevice::endGraph() {
+  Stream &origin = stream(DROVER_STREAM_COMPUTE);
+  for (const std::unique_ptr<CudaStream> &other : streams)
+    if (other.get() != &origin)
+      order(*other, origin);
+  Handle captured = nullptr;
+  check(library.streamEndCapture(handleOf(origin), &captured), "cuStreamEndCapture");
+  auto graph = std::make_unique<CudaGraph>(library);
+  int code = library.graphInstantiate(&graph->instance, captured, 0);
+  library.graphDestroy(captured);
+  check(code, "cuGraphInstantiate");
+  return graph;
+}
+
+/// A capture that has failed ends with an error, and then the streams are as before.
+void CudaDevice::dropGraph() noexcept {
+  Handle captured = nullptr;
+  if (library.streamEndCapture(handleOf(stream(DROVER_STREAM_COMPUTE)), &captured) == Success && captured)
+    library.graphDestroy(captured);
+}
+
+void CudaDevice::launch(Graph &graph, Stream &stream) {
+  check(library.graphLaunch(static_cast<CudaGraph &>(graph).instance, handleOf(stream)), "cuGraphLaunch");
 }
 
 //===----------------------------------------------------------------------===//

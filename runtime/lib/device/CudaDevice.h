@@ -24,6 +24,13 @@ struct CudaKernel final : Kernel {
   uint32_t threads = 0, dynamicBytes = 0;
 };
 
+struct CudaGraph final : Graph {
+  explicit CudaGraph(const CudaLibrary &library) : library(library) {}
+  ~CudaGraph() override;
+  const CudaLibrary &library;
+  cuda::Handle instance = nullptr;
+};
+
 /// One device's primary context, which libraries share.
 class CudaDevice final : public Device {
 public:
@@ -32,6 +39,7 @@ public:
 
   bool isHost() const override { return false; }
   std::string describe() const override { return text; }
+  int multiprocessors() const override { return numMultiprocessors; }
   void makeCurrent() override;
   bool holds(const void *pointer) const override;
   std::pair<int64_t, int64_t> memoryInfo() const override;
@@ -44,6 +52,12 @@ public:
   void wait(Stream &stream, Event &event) override;
   bool hasHappened(Event &event) override;
   bool isIdle(Stream &stream) override;
+  bool isIdle() override;
+
+  void beginGraph() override;
+  std::unique_ptr<Graph> endGraph() override;
+  void dropGraph() noexcept override;
+  void launch(Graph &graph, Stream &stream) override;
 
   void copy(void *to, const void *from, int64_t bytes, Stream &stream) override;
   void copyRows(void *to, int64_t toPitch, const void *from, int64_t fromPitch, int64_t rowBytes, int64_t rows,
@@ -61,11 +75,14 @@ public:
 private:
   static cuda::Handle handleOf(Event &event) { return static_cast<CudaEvent &>(event).handle; }
   void check(int code, const char *call) const;
+  /// `after` goes on behind what is on `before`.
+  void order(Stream &before, Stream &after);
   void *allocateBytes(int64_t bytes, bool pinned) override;
+  void adopt(void *base, int64_t bytes, std::function<void()> free) override;
   void release(void *base, bool pinned) noexcept override;
 
   CudaLibrary library;
-  int ordinal, device = 0, mostSharedBytes = 0, capability = 0;
+  int ordinal, device = 0, mostSharedBytes = 0, capability = 0, numMultiprocessors = 0;
   int leastPriority = 0, greatestPriority = 0;
   cuda::Handle context = nullptr;
   std::string text;                                 // describe()
@@ -76,6 +93,7 @@ private:
   std::map<std::string, std::unique_ptr<CudaKernel>> kernels;
   mutable std::mutex mutex; // guards allocations
   std::map<cuda::Address, int64_t> allocations;
+  std::map<cuda::Address, std::function<void()>> adopted; // of these, how they go
 };
 
 } // namespace drover::rt

@@ -12,6 +12,11 @@ DeviceMemory::DeviceMemory(Device &device, int64_t bytes, bool pinned) : device(
     base = static_cast<uint8_t *>(device.allocateBytes(bytes, pinned));
 }
 
+DeviceMemory::DeviceMemory(Device &device, void *base, int64_t bytes, std::function<void()> free)
+    : device(&device), base(static_cast<uint8_t *>(base)), bytes(bytes) {
+  device.adopt(base, bytes, std::move(free));
+}
+
 DeviceMemory::~DeviceMemory() {
   if (base)
     device->release(base, pinned);

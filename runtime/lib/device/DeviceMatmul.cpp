@@ -27,10 +27,16 @@ CublasLtLibrary::CublasLtLibrary(const std::string &asked) : SharedLibrary(libra
 #undef DROVER_RESOLVE
 }
 
-DeviceMatmul::DeviceMatmul(Device &device, Stream &stream, MatmulAlgorithms &algorithms, const std::string &library)
+DeviceMatmul::DeviceMatmul(Device &device, Stream &stream, MatmulAlgorithms &algorithms, int64_t idleSms,
+                           const std::string &library)
     : device(device), stream(stream), algorithms(algorithms), library(library),
       workspace(device.allocate(int64_t(workspaceBytes))) {
   check(this->library.create(&handle), "cublasLtCreate", "");
+  if (idleSms >= device.multiprocessors())
+    fail(device.describe(), ": the program leaves ", idleSms, " multiprocessors to NCCL (--communication-sms) of ",
+         device.multiprocessors(), " that there are");
+  if (idleSms > 0)
+    sms = int32_t(device.multiprocessors() - idleSms);
 }
 
 DeviceMatmul::~DeviceMatmul() {
@@ -75,6 +81,9 @@ void DeviceMatmul::makeLayouts(const drover_matmul &d, Plan &plan) {
   check(library.matmulDescSet(plan.product, TransposeA, &first, sizeof(first)), "cublasLtMatmulDescSetAttribute", what);
   check(library.matmulDescSet(plan.product, TransposeB, &second, sizeof(second)), "cublasLtMatmulDescSetAttribute",
         what);
+  if (sms)
+    check(library.matmulDescSet(plan.product, SmCountTarget, &sms, sizeof(sms)), "cublasLtMatmulDescSetAttribute",
+          what);
 }
 
 Algorithm DeviceMatmul::propose(const Plan &plan, const std::string &what) {
@@ -107,8 +116,8 @@ DeviceMatmul::Plan &DeviceMatmul::planOf(const drover_matmul &description) {
   // Without the device's number: ranks have the same kind.
   std::string kind = device.describe();
   kind = kind.substr(std::min(kind.find('('), kind.size()));
-  MatmulAlgorithms::Algorithm chosen =
-      algorithms.choose(concat(what, "; ", kind, ", cuBLASLt ", library.getVersion()), [&] {
+  MatmulAlgorithms::Algorithm chosen = algorithms.choose(
+      concat(what, "; ", kind, sms ? concat(" on ", sms, " SMs") : "", ", cuBLASLt ", library.getVersion()), [&] {
         Algorithm own = propose(plan, what);
         MatmulAlgorithms::Algorithm words;
         std::copy(std::begin(own.data), std::end(own.data), words.begin());

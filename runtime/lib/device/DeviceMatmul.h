@@ -26,7 +26,8 @@ public:
 /// The products of one stream, which share a workspace. What a product needs is made once.
 class DeviceMatmul {
 public:
-  DeviceMatmul(Device &device, Stream &stream, MatmulAlgorithms &algorithms, const std::string &library);
+  DeviceMatmul(Device &device, Stream &stream, MatmulAlgorithms &algorithms, int64_t idleSms,
+               const std::string &library);
   ~DeviceMatmul();
 
   /// As drover_rt_matmul; `add` to what c holds.
@@ -47,6 +48,7 @@ private:
   MatmulAlgorithms &algorithms;
   CublasLtLibrary library;
   cublaslt::Handle handle = nullptr;
+  int32_t sms = 0; // that products are made for; 0: all
   DeviceMemory workspace;
   std::map<std::string, Plan> plans;
 };

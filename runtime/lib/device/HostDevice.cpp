@@ -19,6 +19,7 @@ class HostDevice final : public Device {
 public:
   bool isHost() const override { return true; }
   std::string describe() const override { return "host"; }
+  int multiprocessors() const override { return 0; }
   void makeCurrent() override {}
 
   bool holds(const void *pointer) const override {
@@ -39,6 +40,11 @@ public:
   void wait(Stream &stream, Event &event) override {}
   bool hasHappened(Event &event) override { return true; }
   bool isIdle(Stream &stream) override { return true; }
+  bool isIdle() override { return true; }
+  void beginGraph() override { fail("host: no graphs"); }
+  std::unique_ptr<Graph> endGraph() override { fail("host: no graphs"); }
+  void dropGraph() noexcept override {}
+  void launch(Graph &graph, Stream &stream) override { fail("host: no graphs"); }
 
   void copy(void *to, const void *from, int64_t bytes, Stream &stream) override {
     if (bytes > 0)
@@ -74,6 +80,7 @@ private:
     arenas[base] = std::move(arena);
     return base;
   }
+  void adopt(void *base, int64_t bytes, std::function<void()> free) override { fail("host: memory of another device"); }
   void release(void *base, bool pinned) noexcept override {
     std::lock_guard<std::mutex> lock(mutex);
     arenas.erase(static_cast<uint8_t *>(base));

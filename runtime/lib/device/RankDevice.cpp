@@ -7,18 +7,15 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
-#include <unistd.h>
 
 namespace drover::rt {
 
 static constexpr int64_t stagedBytes = int64_t(16) << 20;
 
-RankDevice::RankDevice(const Program &program, World &world, const std::string &algorithmsFile)
+RankDevice::RankDevice(const Program &program, World &world)
     : algorithms([&world](const std::string &key, const std::string &own) { return world.agree(key, own); }),
       world(world) {
   if (!program.usesGpu()) {
-    if (!algorithmsFile.empty())
-      fail("--matmul-algorithms=", algorithmsFile, ": expected a program for a GPU; the host has one way to multiply");
     own = createHostDevice();
     place = own.get();
     return;
@@ -30,19 +27,17 @@ RankDevice::RankDevice(const Program &program, World &world, const std::string &
   }
   place = own ? own.get() : world.device();
   place->makeCurrent();
-  open(program, algorithmsFile);
+  open(program);
 }
 
-void RankDevice::open(const Program &program, const std::string &algorithmsFile) {
-  if (!algorithmsFile.empty() && ::access(algorithmsFile.c_str(), F_OK) == 0)
-    algorithms.load(algorithmsFile);
+void RankDevice::open(const Program &program) {
   freeAtStart = place->memoryInfo().first;
   for (uint64_t i = 0; i < program.numGpuImages; ++i)
     place->load(program.gpuImages[i]);
   // Bodies of phases and flat ones; casts in gathers; sums in reductions.
   for (int which : {DROVER_STREAM_COMPUTE, DROVER_STREAM_GATHER, DROVER_STREAM_REDUCE})
     sides[size_t(which)] = std::make_unique<drover_device>(*place, stream(which));
-  sides[DROVER_STREAM_COMPUTE]->openMatmul(algorithms);
+  sides[DROVER_STREAM_COMPUTE]->openMatmul(algorithms, program.communicationSms);
 }
 
 RankDevice::~RankDevice() = default;
@@ -53,6 +48,13 @@ drover_device *RankDevice::bodies(int which) const {
   if (!sides[size_t(which)])
     fail(place->describe(), ": a body on stream ", which, ", where none is expected");
   return sides[size_t(which)].get();
+}
+
+DeviceMemory RankDevice::allocateTensors(int64_t bytes) const {
+  void *window = isHost() ? nullptr : world.openWindow(bytes);
+  if (!window)
+    return place->allocate(bytes);
+  return {*place, window, bytes, [this, window] { world.closeWindow(window); }};
 }
 
 //===----------------------------------------------------------------------===//

@@ -13,6 +13,11 @@ using drover::rt::test::sameAbi;
 #define DROVER_COMPARE(result, member, symbol, parameters)                                                             \
   static_assert(sameAbi<decltype(&symbol), result(*) parameters>(), #symbol);
 DROVER_NCCL_FUNCTIONS(DROVER_COMPARE)
+
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+DROVER_NCCL_WINDOW_FUNCTIONS(DROVER_COMPARE)
+static_assert(own::windowIsSymmetric == NCCL_WIN_COLL_SYMMETRIC);
+#endif
 #undef DROVER_COMPARE
 
 static_assert(sizeof(own::UniqueId) == sizeof(ncclUniqueId));

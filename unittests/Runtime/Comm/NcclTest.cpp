@@ -14,7 +14,8 @@ namespace {
 using RankBody = std::function<void(World &, Device &)>;
 
 /// As runThreads of Ranks.h, each rank with a device of its own.
-std::vector<std::string> runDevices(int size, const RankBody &body, double startSeconds = 60) {
+std::vector<std::string> runDevices(int size, const RankBody &body, double startSeconds = 60,
+                                    const std::shared_ptr<const NcclProcess> &process = nullptr) {
   ::setenv("DROVER_EMU_DEVICES", "8", 1);
   std::unique_ptr<RendezvousHost> table = hostRendezvous(0, size);
   std::vector<std::string> errors(static_cast<size_t>(size));
@@ -29,6 +30,7 @@ std::vector<std::string> runDevices(int size, const RankBody &body, double start
         options.rendezvous = {"localhost", table->port()};
         options.startSeconds = startSeconds;
         options.library = DROVER_STANDIN_NCCL;
+        options.process = process;
         std::unique_ptr<World> world = connectNccl(options, *device);
         try {
           body(*world, *device);
@@ -210,6 +212,142 @@ TEST_F(Nccl, WhatComesBehindAMessageIsAfterWhatTheSenderHadSeen) {
       runDevices(2, [&](World &world, Device &device) { answer(world, device, heard); });
       EXPECT_EQ(faults.first().find("race: ") == 0, !heard) << "seed " << seed << ": " << faults.first();
     }
+}
+
+/// A graph that adds one number up over a group.
+struct SumGraph {
+  SumGraph(World &world, Device &device, Communicator &group) : world(world), device(device) {
+    Stream &compute = device.stream(DROVER_STREAM_COMPUTE);
+    device.beginGraph();
+    world.keepOperations();
+    world.issueAfter(&compute);
+    device.copy(value.data(), number.data(), 8, compute);
+    group.allReduce(value.data(), value.data(), 1, DROVER_I64, ReduceOp::Sum).waitOn(compute);
+    device.copy(number.data(), value.data(), 8, compute);
+    kept = world.takeKept();
+    world.keepNone();
+    world.issueAfter(nullptr);
+    graph = device.endGraph();
+  }
+
+  void launch() {
+    EXPECT_TRUE(device.isIdle());
+    world.restartMarks();
+    for (const KeptOperation &operation : kept)
+      operation.communicator->issueAgain(operation);
+    device.launch(*graph, device.stream(DROVER_STREAM_COMPUTE));
+  }
+
+  World &world;
+  Device &device;
+  DeviceMemory value = device.allocate(8), number = device.allocatePinned(8);
+  std::vector<KeptOperation> kept;
+  std::unique_ptr<Graph> graph;
+};
+
+TEST_F(Nccl, OperationsInGraphsAreIssuedByEachLaunch) {
+  for (uint64_t seed : {0, 1, 4}) {
+    drover_standin_set_seed(seed);
+    std::vector<std::string> errors = runDevices(3, [](World &world, Device &device) {
+      auto group = everybody(world);
+      while (!device.isIdle()) {
+      }
+      SumGraph sum(world, device, *group);
+      int64_t one = 1;
+      std::memcpy(sum.number.data(), &one, 8);
+      for (int64_t expected : {3, 9, 27}) {
+        sum.launch();
+        finish(device, device.stream(DROVER_STREAM_COMPUTE));
+        while (!device.isIdle()) {
+        }
+        int64_t found;
+        std::memcpy(&found, sum.number.data(), 8);
+        EXPECT_EQ(found, expected);
+      }
+      OperationCounts counts = world.counts();
+      const OperationCount &count = counts[{5, OperationKind::AllReduce, DROVER_I64}];
+      EXPECT_EQ(count.operations, 3);
+      EXPECT_EQ(count.bytes, 24);
+    });
+    EXPECT_EQ(errors, std::vector<std::string>(3));
+    EXPECT_EQ(log.first(), "") << "seed " << seed;
+  }
+}
+
+TEST_F(Nccl, TheWatchdogEndsGraphsThatWaitForOthers) {
+  std::vector<std::string> errors = runDevices(2, [](World &world, Device &device) {
+    auto group = everybody(world);
+    while (!device.isIdle()) {
+    }
+    SumGraph sum(world, device, *group);
+    world.setDeadline(0.1, "a step");
+    if (world.rank() == 0)
+      sum.launch();
+    std::this_thread::sleep_for(std::chrono::seconds(6));
+    group->barrier();
+  });
+  std::string reason =
+      "all_reduce 1 on communicator 5 (everybody, ranks 0, 1), 1 i64, sum: not complete long after its "
+      "deadline, without rank 1";
+  EXPECT_EQ(errors[0], reason);
+  EXPECT_EQ(errors[1], "rank 0 has ended: " + reason);
+}
+
+/// Settings that want windows for communicator 5.
+std::shared_ptr<const NcclProcess> processWithWindows() {
+  NcclRequest request;
+  request.library = DROVER_STANDIN_NCCL;
+  request.settings = R"({"format": 1, "cluster": "here", "levels": [], "environment": [], "communicators": [
+    {"name": "everybody", "ids": [5], "members": 2, "units": {}, "settings": {"windows": {"value": 1, "reason": ""}},
+     "tuner": []}]})";
+  request.ranks = 2;
+  return prepareNccl(request);
+}
+
+/// Gathers that read and write a window lie at one place of it on all members; without a window memory is the device's.
+TEST_F(Nccl, WindowsAreRegisteredByAllMembers) {
+  constexpr int64_t bytes = 4096, part = 256;
+  auto gather = [&](World &world, Device &device, int64_t skew) {
+    auto group = everybody(world), others = world.createCommunicator(6, "others", ranksBelow(world.size()));
+    void *base = world.openWindow(bytes);
+    ASSERT_NE(base, nullptr);
+    EXPECT_EQ(world.openWindow(0), nullptr);
+    DeviceMemory window(device, base, bytes, [&] { world.closeWindow(base); });
+    EXPECT_TRUE(device.holds(window.data() + bytes - 1));
+    uint8_t *whole = window.data() + world.rank() * skew;
+    device.fill(whole, 1, 2 * part, device.stream(DROVER_STREAM_COMPUTE));
+    world.issueAfter(&device.stream(DROVER_STREAM_COMPUTE));
+    group->allGather(whole + world.rank() * part, whole, DROVER_I8, {1, part, 1, false}).wait();
+    others->allGather(whole + world.rank() * part, whole, DROVER_I8, {1, part, 1, false}).wait();
+  };
+  std::shared_ptr<const NcclProcess> process = processWithWindows();
+  std::vector<std::string> errors =
+      runDevices(2, [&](World &world, Device &device) { gather(world, device, 0); }, 60, process);
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_EQ(log.first(), "");
+  errors = runDevices(2, [&](World &world, Device &device) { gather(world, device, 512); }, 60, process);
+  EXPECT_NE(log.first().find("members have issued different operations: all_gather of 256"), std::string::npos)
+      << log.first();
+  EXPECT_NE(log.first().find(", at 512 of its windows"), std::string::npos) << log.first();
+  drover_emu_clear_faults();
+  errors = runDevices(
+      2,
+      [&](World &world, Device &) {
+        auto group = everybody(world);
+        world.openWindow(bytes);
+      },
+      60, process);
+  EXPECT_NE(log.first().find("nccl: a communicator is destroyed before its windows"), std::string::npos) << log.first();
+  drover_emu_clear_faults();
+  errors = runDevices(
+      2,
+      [&](World &world, Device &) {
+        auto group = everybody(world);
+        world.openWindow(bytes << world.rank());
+      },
+      60, process);
+  EXPECT_NE((errors[0] + errors[1]).find("ncclCommWindowRegister"), std::string::npos) << errors[0] << errors[1];
+  EXPECT_NE((errors[0] + errors[1]).find("bytes in one place"), std::string::npos) << errors[0] << errors[1];
 }
 
 TEST_F(Nccl, HostNamesComeFromAllRanksAndOneSaysWhatIsAgreed) {

@@ -40,6 +40,10 @@ static_assert(int(own::StaticSharedBytes) == CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 static_assert(int(own::MaxDynamicSharedBytes) == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 static_assert(int(own::JitErrorLogBuffer) == CU_JIT_ERROR_LOG_BUFFER);
 static_assert(int(own::JitErrorLogBufferBytes) == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+static_assert(int(own::StreamCaptureUnsupported) == CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+static_assert(int(own::StreamCaptureInvalidated) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+static_assert(int(own::CapturedEvent) == CUDA_ERROR_CAPTURED_EVENT);
+static_assert(int(own::CaptureThreadLocal) == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 static_assert(own::streamNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(own::eventDisableTiming == CU_EVENT_DISABLE_TIMING);
 static_assert(own::hostAllocPortable == CU_MEMHOSTALLOC_PORTABLE);

@@ -38,9 +38,9 @@ double loadAt(const uint8_t *bytes, int32_t dtype, int64_t place) {
 }
 
 struct Body {
-  explicit Body(MatmulAlgorithms::Agree agree = nullptr)
+  explicit Body(MatmulAlgorithms::Agree agree = nullptr, int64_t idleSms = 0)
       : device(openStandin()), algorithms(std::move(agree)), body(*device, device->stream(DROVER_STREAM_COMPUTE)) {
-    body.openMatmul(algorithms, DROVER_STANDIN_CUBLASLT);
+    body.openMatmul(algorithms, idleSms, DROVER_STANDIN_CUBLASLT);
     call.device = &body;
   }
   std::unique_ptr<Device> device;
@@ -97,6 +97,25 @@ TEST(DeviceMatmul, ProductsAreTheirDefinition) {
         for (auto [ab, c] : {std::pair(DROVER_F32, DROVER_F32), {DROVER_BF16, DROVER_BF16}, {DROVER_BF16, DROVER_F32}})
           expectProduct(where, product(ab, c, transA, transB, DROVER_OVERWRITE, pad, pad ? 3 : 1));
   EXPECT_EQ(log.first(), "");
+}
+
+/// The stand-in says in the algorithm how many multiprocessors it was asked for, and takes it for no other number.
+TEST(DeviceMatmul, MultiprocessorsAreLeftToOthers) {
+  for (int64_t idle : {0, 16}) {
+    Body where(nullptr, idle);
+    FaultLog log;
+    expectProduct(where, product(DROVER_F32, DROVER_F32, 0, 0, DROVER_OVERWRITE, 0, 1));
+    EXPECT_EQ(log.first(), "");
+    std::string table = where.algorithms.text();
+    EXPECT_EQ(table.find(" on 116 SMs, cuBLASLt") != std::string::npos, idle == 16) << table;
+    EXPECT_EQ(table.find("0000000000000074") != std::string::npos, idle == 16) << table;
+  }
+  std::unique_ptr<Device> device = openStandin();
+  MatmulAlgorithms algorithms;
+  drover_device body(*device, device->stream(DROVER_STREAM_COMPUTE));
+  expectError([&] { body.openMatmul(algorithms, 132, DROVER_STANDIN_CUBLASLT); },
+              "cuda 0 (emulated GPU, sm_90): the program leaves 132 multiprocessors to NCCL (--communication-sms) of "
+              "132 that there are");
 }
 
 /// A microbatch's weight gradient, in f32 beside those before it.
@@ -163,7 +182,7 @@ TEST(DeviceMatmul, WhatIsWrongIsNamed) {
   where.call.device = &closed;
   drover_rt_matmul(&where.call, &d, nullptr, nullptr, nullptr);
   expectError([&] { closed.check(); }, "a body has a matrix product, but cuBLASLt was not opened");
-  expectError([&] { closed.openMatmul(where.algorithms, "libnowhere.so.13"); },
+  expectError([&] { closed.openMatmul(where.algorithms, 0, "libnowhere.so.13"); },
               "cublasLt: library not found; it comes with the CUDA toolkit");
 }
 

@@ -13,8 +13,9 @@ constexpr int64_t bytes = 5000;
 constexpr int numWaits = 4;
 
 /// Two streams hand a buffer to and fro, as a gather and a forward do: the gather fills what the forward has read.
-/// `left` is the wait that is left out. What the host sees at the end, and whether it is right.
-bool handToAndFro(Device &device, int left) {
+/// `left` is the wait that is left out. As a graph it is launched twice. Whether what the host sees at the end is
+/// right.
+bool handToAndFro(Device &device, int left, bool asGraph = false) {
   Stream &gather = device.stream(DROVER_STREAM_GATHER), &compute = device.stream(DROVER_STREAM_COMPUTE);
   DeviceMemory parameter = device.allocate(bytes), result = device.allocate(2 * bytes);
   DeviceMemory seen = device.allocatePinned(2 * bytes);
@@ -26,6 +27,8 @@ bool handToAndFro(Device &device, int left) {
       device.wait(after, event);
     device.giveBack(event);
   };
+  if (asGraph)
+    device.beginGraph();
   device.fill(parameter.data(), 1, bytes, gather);
   order(gather, compute);
   device.copy(result.data(), parameter.data(), bytes, compute);
@@ -35,31 +38,38 @@ bool handToAndFro(Device &device, int left) {
   device.copy(result.data() + bytes, parameter.data(), bytes, compute);
   order(compute, gather);
   device.copy(seen.data(), result.data(), 2 * bytes, gather);
+  std::unique_ptr<Graph> graph = asGraph ? device.endGraph() : nullptr;
+  for (int launches = 0; graph && launches < 2; ++launches)
+    device.launch(*graph, compute);
   finish(device, gather);
   finish(device, compute);
   return std::count(seen.data(), seen.data() + bytes, 1) == bytes &&
          std::count(seen.data() + bytes, seen.data() + 2 * bytes, 2) == bytes;
 }
 
-TEST(Order, CompleteProgramsAreRightUnderEverySeed) {
+class OrderOfWork : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Order, OrderOfWork, ::testing::Bool(),
+                         [](const auto &info) { return info.param ? "InGraphs" : "OnStreams"; });
+
+TEST_P(OrderOfWork, CompleteProgramsAreRightUnderEverySeed) {
   std::unique_ptr<Device> device = openStandin();
   FaultLog log;
   for (uint64_t seed = 0; seed < 20; ++seed) {
     drover_standin_set_seed(seed);
-    EXPECT_TRUE(handToAndFro(*device, -1)) << seed;
+    EXPECT_TRUE(handToAndFro(*device, -1, GetParam())) << seed;
     EXPECT_EQ(log.first(), "") << seed;
   }
   drover_standin_set_seed(0);
 }
 
-TEST(Order, AnyWaitLeftOutIsARaceUnderEverySeed) {
+TEST_P(OrderOfWork, AnyWaitLeftOutIsARaceUnderEverySeed) {
   std::unique_ptr<Device> device = openStandin();
   int wrong = 0;
   for (uint64_t seed = 0; seed < 20; ++seed)
     for (int left = 0; left < numWaits; ++left) {
       FaultLog log;
       drover_standin_set_seed(seed);
-      wrong += !handToAndFro(*device, left);
+      wrong += !handToAndFro(*device, left, GetParam());
       EXPECT_NE(log.first().find("race: "), std::string::npos) << "seed " << seed << ", wait " << left;
     }
   drover_standin_set_seed(0);

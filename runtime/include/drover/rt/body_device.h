@@ -21,9 +21,9 @@ public:
   drover_device(drover::rt::Device &device, drover::rt::Stream &stream);
   ~drover_device();
 
-  /// Opens cuBLASLt (`library`, else DROVER_RT_CUBLASLT, else its usual names), which bodies with products need. Throws
-  /// Error where there is none.
-  void openMatmul(drover::rt::MatmulAlgorithms &algorithms, const std::string &library = "");
+  /// Opens cuBLASLt (`library`, else DROVER_RT_CUBLASLT, else its usual names), which bodies with products need.
+  /// `idleSms`: multiprocessors that products leave to others. Throws Error where there is none, or not as many.
+  void openMatmul(drover::rt::MatmulAlgorithms &algorithms, int64_t idleSms = 0, const std::string &library = "");
   void matmul(const drover_matmul &description, const void *a, const void *b, void *c, bool add);
 
   void launch(const drover_gpu_kernel &description, int64_t blocks, void **arguments);

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace drover::rt {
@@ -104,6 +105,14 @@ struct OperationCount {
 };
 using OperationCounts = std::map<std::tuple<int, OperationKind, DType>, OperationCount>;
 
+class Communicator;
+/// An operation that was issued into a graph of the device: it is issued again by each launch.
+struct KeptOperation {
+  Communicator *communicator;
+  OperationInfo info;
+  uint32_t mark; // of its end, counted from the graph's beginning
+};
+
 class World;
 
 /// One rank's handle of one group. Safe to use from several threads of the rank, as long as the order of issue is the
@@ -135,11 +144,16 @@ public:
   /// Returns when all members are here.
   void barrier();
 
+  /// The graph with it is launched now: counted, recorded and watched like an operation that is issued.
+  void issueAgain(const KeptOperation &kept);
+
 protected:
   Communicator(World &world, int id, std::string name, std::vector<int> members);
 
   /// Issues an operation that was checked and counted. Called in the order of issue, one at a time.
   virtual std::shared_ptr<Operation> start(const OperationInfo &info, const void *in, void *out) = 0;
+  /// One that was issued into a graph is on its way again.
+  virtual void startAgain(const OperationInfo &info, uint32_t mark) {}
 
   World &world;
 
@@ -148,6 +162,8 @@ private:
   Request issue(OperationInfo info, const void *in, void *out);
   Request handshake();
   uint64_t &counterOf(const OperationInfo &info);
+  /// Its place among those of its kind; counts it.
+  uint64_t nextNumber(const OperationInfo &info);
 
   int number;
   std::string title;
@@ -185,6 +201,20 @@ public:
   /// Operations issued from now on begin after what is on the stream by then; null (default): at once. Only backends
   /// of devices have streams; buffers in memory of the host are read at the call.
   virtual void issueAfter(Stream *stream) {}
+  /// Operations issued until keepNone are kept for a graph of the device: they are on streams only, and nothing counts
+  /// them before Communicator::issueAgain.
+  void keepOperations() { keeping = true; }
+  void keepNone() { keeping = false; }
+  bool keepsOperations() const { return keeping; }
+  /// Those that were kept since the last call.
+  std::vector<KeptOperation> takeKept() { return std::exchange(kept, {}); }
+  /// The device is idle, and what is issued next is a graph: marks count from its beginning.
+  virtual void restartMarks() {}
+  /// Memory of the device in which groups gather without multiprocessors: registered with those that are set up for
+  /// that (docs/nccl.md). Null where none is. Collective over the ranks; equally large at all members of such a group.
+  virtual void *openWindow(int64_t bytes) { return nullptr; }
+  /// Before the groups go.
+  virtual void closeWindow(void *base) noexcept {}
   /// The machine of each rank, by rank. Collective. Empty where the backend has one machine.
   virtual std::vector<std::string> hosts() { return {}; }
 
@@ -218,6 +248,8 @@ private:
 
   int number, count;
   OperationObserver *watcher = nullptr;
+  bool keeping = false;
+  std::vector<KeptOperation> kept;
   mutable std::mutex mutex;
   double seconds = 300;
   std::string phase = "start";

@@ -10,6 +10,7 @@
 #include "drover/rt/abi.h"
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,6 +33,11 @@ class Stream : public DeviceHandle {};
 class Event : public DeviceHandle {};
 /// A kernel of a loaded image.
 class Kernel : public DeviceHandle {};
+/// Work of several streams that is kept, and done at each launch (docs/cuda.md, Graphs). Destroyed before the device.
+class Graph {
+public:
+  virtual ~Graph() = default;
+};
 
 class Device;
 
@@ -40,6 +46,8 @@ class DeviceMemory {
 public:
   DeviceMemory() = default;
   DeviceMemory(Device &device, int64_t bytes, bool pinned);
+  /// Memory of the device that a library has allocated, which `free` gives back.
+  DeviceMemory(Device &device, void *base, int64_t bytes, std::function<void()> free);
   DeviceMemory(DeviceMemory &&other) noexcept { *this = std::move(other); }
   DeviceMemory &operator=(DeviceMemory &&other) noexcept {
     std::swap(device, other.device);
@@ -72,13 +80,15 @@ public:
   virtual bool isHost() const = 0;
   /// "host"; "cuda 0 (NVIDIA H100 80GB HBM3, sm_90)"
   virtual std::string describe() const = 0;
+  /// Of a GPU; 0: the host.
+  virtual int multiprocessors() const = 0;
   /// The calling thread uses this device from now on.
   virtual void makeCurrent() = 0;
 
   /// Of the device: 256-byte aligned, without contents. Pinned: in the host.
   DeviceMemory allocate(int64_t bytes) { return {*this, bytes, false}; }
   DeviceMemory allocatePinned(int64_t bytes) { return {*this, bytes, true}; }
-  /// Whether a pointer is to memory that this object allocated on the device. Any thread.
+  /// Whether a pointer is to memory of the device that this object allocated or adopted. Any thread.
   virtual bool holds(const void *pointer) const = 0;
   /// Bytes that are free and that there are.
   virtual std::pair<int64_t, int64_t> memoryInfo() const = 0;
@@ -96,6 +106,19 @@ public:
   virtual void wait(Stream &stream, Event &event) = 0;
   virtual bool hasHappened(Event &event) = 0;
   virtual bool isIdle(Stream &stream) = 0;
+  /// Nothing is left on any of its streams.
+  virtual bool isIdle() = 0;
+
+  /// What is put on any stream from now on is kept, in the order that streams and events give it, until endGraph. Until
+  /// then nothing is asked of streams and events, nothing is allocated or given back, and nothing that was recorded
+  /// before is waited for.
+  virtual void beginGraph() = 0;
+  virtual std::unique_ptr<Graph> endGraph() = 0;
+  /// In place of endGraph, after a failure.
+  virtual void dropGraph() noexcept = 0;
+  /// All of it comes after what is on the stream, and before what is put there next. On other streams of the graph
+  /// nothing may be left, and nothing be put before the stream has got past it.
+  virtual void launch(Graph &graph, Stream &stream) = 0;
 
   /// Between memory of the device and pinned memory in any direction; from other memory of the host, which is read
   /// before the call returns.
@@ -123,6 +146,7 @@ protected:
 private:
   friend class DeviceMemory;
   virtual void *allocateBytes(int64_t bytes, bool pinned) = 0;
+  virtual void adopt(void *base, int64_t bytes, std::function<void()> free) = 0;
   virtual void release(void *base, bool pinned) noexcept = 0;
 };
 

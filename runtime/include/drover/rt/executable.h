@@ -26,8 +26,8 @@ int runExecutable(const drover_program &embedded, int argc, const char *const *a
 
 /// What each rank of a run has, whatever its task.
 struct RankSetup {
-  /// Collective over the ranks. Throws Error.
-  RankSetup(const Program &program, const RunOptions &options, World &world);
+  /// `init`: where weights come from, as the options have it. Collective over the ranks. Throws Error.
+  RankSetup(const Program &program, const RunOptions &options, World &world, const std::string &init);
   ~RankSetup();
 
   RankContext rank;
@@ -41,10 +41,12 @@ struct RankSetup {
   /// Runs `work`; where it fails, the flight recorder is dumped and named in the error.
   void guarded(const std::function<void()> &work);
   void setTracing(bool on);
-  /// Collective: writes how the products of all ranks were computed, where the options want it.
-  void saveAlgorithms();
+  /// Collective: writes how the products of all ranks were computed, where the options want it, and beside `weights`
+  /// that were saved (empty: none were).
+  void saveAlgorithms(const std::string &weights = "");
 
 private:
+  void readAlgorithms(const std::string &init);
   std::string algorithmsFile;
 };
 

@@ -18,6 +18,7 @@
 #include "drover/rt/trace_writer.h"
 #include <deque>
 #include <functional>
+#include <map>
 
 namespace drover::rt {
 
@@ -100,6 +101,9 @@ public:
   int64_t arenaBytes() const { return rank.program.arenaBytes(rank.plan.stage); }
   int64_t workspaceBytes() const { return workspace.size(); }
   void setTracing(bool on) { tracing = on; }
+  /// Steps are issued as graphs from the second one of a batch on, but for those that are traced or observed by
+  /// StepWork::onCall (docs/cuda.md, Graphs). Throws Error on the host.
+  void useGraphs();
 
 private:
   /// An action that was issued. On the host it is done when its operations are, and `finish` has run; on a GPU when the
@@ -115,8 +119,27 @@ private:
     uint32_t mark = 0;      // of its stream
   };
 
+  /// What the host has issued once and what a launch issues again: actions between two waits of the host.
+  struct StepGraph {
+    bool issued = false;                                // its actions, one by one
+    std::unique_ptr<Graph> graph;                       // null: not captured yet
+    std::vector<std::vector<KeptOperation>> operations; // by action
+    // What the step's counters are behind it.
+    int64_t losses = 0, norms = 0;
+    std::vector<int64_t> gradientPlaces;
+  };
+
   static bool usesRange(const InFlight &flight, ByteRange range);
+  bool stopsHost(const drover_action &action) const;
+  /// Actions that the host issues without a wait of its own: from `first` on, before `end`.
+  void issueStretch(uint32_t first, uint32_t end, const StepWork &work, StepOutcome &outcome);
+  void beginStretch();
+  void issueAction(uint32_t index, const StepWork &work, StepOutcome &outcome);
+  void issueGraph(StepGraph &graph, uint32_t first, uint32_t end, const StepWork &work, StepOutcome &outcome);
+  void capture(StepGraph &graph, uint32_t first, uint32_t end, const StepWork &work, StepOutcome &outcome);
+  void noteLaunch(const StepGraph &graph, uint32_t first, uint32_t end, const StepWork &work);
   void execute(uint32_t index, const StepWork &work, StepOutcome &outcome);
+  void begin(uint32_t index, const StepWork &work);
   void runPhase(const drover_action &action, const StepWork &work);
   void callBody(const CallInfo &call, const drover_action &action, const StepWork &work);
   void callFlat(int64_t body, int64_t size, std::initializer_list<void *> operands,
@@ -130,6 +153,7 @@ private:
   void count(const StepWork &work, StepOutcome &outcome);
   void addSquares(const drover_action &action);
   void clipGradients(const StepWork &work, StepOutcome &outcome);
+  void copyHyper();
   void update(const drover_action &action);
   void release(const drover_action &action);
   void clearRange(const drover_action &action, const BucketRange &range);
@@ -142,6 +166,7 @@ private:
   void issued(uint32_t index);
   void ended(uint32_t index);
   void markIssued(uint32_t index);
+  void giveBackEvents(uint32_t first, uint32_t end);
   std::string describeStuck(int which) const;
   /// The host goes on when compute is done, and has the step's losses and squares then.
   void finishCompute(StepOutcome &outcome);
@@ -195,6 +220,10 @@ private:
   size_t loads = 0;
   int64_t losses = 0, norms = 0;
   bool normKnown = false;
+  uint32_t keptFrom = 0; // the first action of the graph that is captured: those before it are over
+
+  bool graphsWanted = false;
+  std::map<std::pair<size_t, uint32_t>, StepGraph> graphs; // by batch and first action
 };
 
 } // namespace drover::rt

@@ -47,6 +47,8 @@ struct TrainOptions : RunOptions {
   bool skipNonfinite = false;
   // weights
   std::string init, model, saveWeights, saveGradients;
+  // device
+  bool cudaGraphs = false;
   // reports
   std::string log;
   bool logAllRanks = false;

@@ -205,6 +205,7 @@ public:
   int64_t microbatchSize() const { return inputWithRole("tokens")->shape[0]; }
 
   std::string task, optimizer, mask, hash;
+  int64_t communicationSms = 0; // that products leave to NCCL
   std::string ncclSettings; // JSON, docs/nccl.md; empty: none
   DType computeDType = DROVER_F32;
   Grid grid;

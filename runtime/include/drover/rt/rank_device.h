@@ -17,9 +17,8 @@ namespace drover::rt {
 class RankDevice {
 public:
   /// The host where the program has no kernels for a GPU; else the world's device, or the one of a rank that is alone.
-  /// Loads the kernels and opens cuBLASLt, whose algorithms are those of a file where it exists. Throws Error that says
-  /// what is missing.
-  RankDevice(const Program &program, World &world, const std::string &algorithmsFile = "");
+  /// Loads the kernels and opens cuBLASLt. Throws Error that says what is missing.
+  RankDevice(const Program &program, World &world);
   ~RankDevice();
   RankDevice(const RankDevice &) = delete;
   RankDevice &operator=(const RankDevice &) = delete;
@@ -29,6 +28,9 @@ public:
   Stream &stream(int which) const { return place->stream(drover_stream(which)); }
   /// drover_call.device of bodies on a stream; null on the host. Throws Error where none issue there.
   drover_device *bodies(int which) const;
+
+  /// Memory for the tensors of bodies, which groups may gather in (World::openWindow). Collective over the ranks.
+  DeviceMemory allocateTensors(int64_t bytes) const;
 
   /// Returns when `isDone` says so. Throws Error at the world's deadline, with what `describe` says, or where the
   /// device or another rank has failed.
@@ -47,7 +49,7 @@ public:
   MatmulAlgorithms algorithms;
 
 private:
-  void open(const Program &program, const std::string &algorithmsFile);
+  void open(const Program &program);
   /// Calls `move` for each piece that fits the pinned memory.
   void inPieces(int64_t bytes, const std::function<void(int64_t offset, int64_t count)> &move);
 
