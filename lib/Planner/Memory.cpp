@@ -437,7 +437,7 @@ std::vector<StageMemory> planner::memoryOf(const cost::ModelShape &shape, const 
 }
 
 double planner::leastMemoryOf(const cost::ModelShape &shape, const schedule::Plan &plan,
-                              const std::vector<int64_t> &groups) {
+                              const std::vector<int64_t> &groups, const ReplayProgram *program) {
   ChunkShape chunks = chunkShapeOf(shape, plan);
   TensorSizes sizes(shape, plan);
   std::vector<StageMemory> memory = lastingMemory(plan, chunks);
@@ -446,11 +446,19 @@ double planner::leastMemoryOf(const cost::ModelShape &shape, const schedule::Pla
   for (size_t stage = 0; stage < memory.size(); ++stage) {
     double bytes = memory[stage].total() + workspaceOf(sizes, chunks, stage, memory.size());
     // Of what comes and goes there is one chunk's at least.
-    int64_t elements = 0;
+    ReplayProgram::Dynamic dynamic;
     for (size_t c = stage; c <= last; c += memory.size())
-      elements = std::max(elements, chunks.elements[c]);
-    bytes += static_cast<double>(elements) *
-             ((keepsWeights(plan) ? 0 : elementBytes(plan)) + (keepsAccumulators(plan) ? 0 : 4));
+      dynamic.parameterSpace = std::max(dynamic.parameterSpace, chunks.elements[c]);
+    dynamic.accumulatorSpace = keepsAccumulators(plan) ? 0 : dynamic.parameterSpace;
+    if (keepsWeights(plan))
+      dynamic.parameterSpace = 0;
+    if (program)
+      dynamic = program->dynamicOf(static_cast<int64_t>(stage));
+    bytes += static_cast<double>(dynamic.parameterSpace) * elementBytes(plan) +
+             static_cast<double>(dynamic.accumulatorSpace) * 4;
+    if (program && plan.pp > 1)
+      for (int64_t count : program->boundarySlots(static_cast<int64_t>(stage)))
+        bytes += static_cast<double>(count) * sizes.residual();
     // The first forwards of a rank run its chunks one after the other, each for the microbatches of a group. With zb-h1
     // the rank's number of microbatches wait for their weight part by the time of the peak.
     auto rank = static_cast<int64_t>(stage);

@@ -11,7 +11,7 @@ using schedule::Result;
 
 /// Of the limit before.
 constexpr double kNextLimit = 0.9;
-constexpr size_t kMostPoints = 12;
+constexpr size_t kMostPoints = 16;
 
 Result<std::vector<ParetoPoint>> planner::paretoOf(const Problem &problem, const Solution &solution,
                                                    const Progress &progress) {

@@ -54,7 +54,7 @@ private:
   void noteOverflow(const Layout &layout, double bytes);
   /// Seconds that a layout of at least so many bytes has to be below to count.
   double worst(double bytes) const;
-  double leastBytes(const Plan &plan) const;
+  double leastBytes(const Plan &plan, const ReplayProgram *program = nullptr) const;
   int64_t microbatchesOf(const Plan &plan) const { return problem.globalBatch / (plan.microbatch * plan.dp); }
   double usable() const { return problem.cluster.device.usableBytes - problem.cluster.device.contextBytes; }
 
@@ -240,10 +240,10 @@ double Solver::worst(double bytes) const {
   return 0;
 }
 
-double Solver::leastBytes(const Plan &plan) const {
+double Solver::leastBytes(const Plan &plan, const ReplayProgram *program) const {
   Result<std::vector<int64_t>> split = schedule::groupsOf(plan, microbatchesOf(plan));
   assert(split && "a layout of the space");
-  return leastMemoryOf(problem.model, plan, *split);
+  return leastMemoryOf(problem.model, plan, *split, program);
 }
 
 void Solver::keep(RankedPlan ranked) {
@@ -288,11 +288,19 @@ std::optional<Error> Solver::visit(const Plan &plan, const cluster::AxisOrder &o
   ++solution.priced;
   if (!costs)
     return Error{costs.error()};
-  if (useBounds && refinedBound(plan, *costs) >= worst(bytes))
+  double bound = refinedBound(plan, *costs);
+  if (useBounds && bound >= worst(bytes))
     return std::nullopt;
   Result<std::shared_ptr<const ReplayProgram>> program = programOf(plan, microbatches);
   if (!program)
     return Error{program.error()};
+  if (useBounds) {
+    bytes = leastBytes(plan, program->get());
+    if (bytes > usable())
+      noteOverflow(layout, bytes);
+    if (bound >= worst(bytes))
+      return std::nullopt;
+  }
   RankedPlan ranked;
   ranked.layout = std::move(layout);
   ranked.projection = project(problem.model, problem.cluster, plan, *costs, **program);

@@ -215,9 +215,12 @@ std::vector<Space::Opening> Space::openingsOf(const LayoutGroup &group, bool mos
 int64_t Space::countLayouts(const LayoutGroup &group) const { return static_cast<int64_t>(openingsOf(group).size()); }
 
 std::vector<Plan> Space::expand(const LayoutGroup &group, bool mostSharded) const {
+  std::vector<Opening> openings = openingsOf(group, mostSharded);
   std::vector<Plan> layouts;
-  for (const Opening &opening : openingsOf(group, mostSharded)) {
-    Plan &plan = layouts.emplace_back(planOf(group));
+  layouts.reserve(openings.size());
+  const Plan common = planOf(group);
+  for (const Opening &opening : openings) {
+    Plan &plan = layouts.emplace_back(common);
     plan.kind = opening.kind;
     plan.run = {opening.run};
     plan.zero = opening.zero;

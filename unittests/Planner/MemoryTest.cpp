@@ -173,6 +173,9 @@ TEST(Memory, lowerBoundIsBelowThePeakAndNearIt) {
     for (const StageMemory &stage : memoryOf(shape, plan, *program))
       peak = std::max(peak, stage.total());
     EXPECT_LE(least, 1.0001 * peak) << test.options;
+    double withProgram = leastMemoryOf(shape, plan, *groups, &*program);
+    EXPECT_LE(least, 1.0001 * withProgram) << test.options;
+    EXPECT_LE(withProgram, 1.0001 * peak) << test.options;
     nearest = std::max(nearest, least / peak);
   }
   EXPECT_GT(nearest, 0.85);

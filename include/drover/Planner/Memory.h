@@ -48,8 +48,9 @@ std::vector<StageMemory> memoryOf(const cost::ModelShape &shape, const schedule:
                                   const ReplayProgram &program, const Software &software = {});
 
 /// A lower bound of the fullest stage's peak without the order: what lasts, and the stash of the forwards that every
-/// stage runs before its first backward.
-double leastMemoryOf(const cost::ModelShape &shape, const schedule::Plan &plan, const std::vector<int64_t> &groups);
+/// stage runs before its first backward. With the plan's program, what that says of boundaries and buckets is in it.
+double leastMemoryOf(const cost::ModelShape &shape, const schedule::Plan &plan, const std::vector<int64_t> &groups,
+                     const ReplayProgram *program = nullptr);
 
 } // namespace drover::planner
 
