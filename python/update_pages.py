@@ -1,7 +1,7 @@
 """Runs the commands of a page's console blocks and puts what they print in place of what stands there.
 usage: update_pages.py [--check] DROVER PAGE..
 
-A block begins with ```console and holds `$ drover ..` lines, each followed by what it printed; a command may go on over
+A block begins with ```console and holds `$ drover ..` and other commands, each followed by what it printed; a command may go on over
 lines that end in a backslash. They run in the project's folder. A line `...` that ends a block's output, and spaces before
 it, stand for what follows and is left out. --check changes nothing: it fails where a command does, or prints something else
 than the page shows, figures included; only what a clock says (TIMES) may differ."""

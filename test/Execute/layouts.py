@@ -2,18 +2,21 @@
 """Trains recorded models under many layouts and holds every one against the one-rank run of the same global batch.
 
 usage: layouts.py --drover PATH [--array pairwise|threeway|random] [--more] [--count N] [--seed N] [--models DIR,..] [--steps 2] [--jobs 1]
-                  [--bf16] [--emulated SCRIPT] [--table FILE.md] [--results FILE.jsonl] [--shard K/N] [--list]
+                  [--bf16] [--emulated SCRIPT] [--table FILE.md] [--report NAME] [--results FILE.jsonl] [--shard K/N] [--list]
 
 A layout is a value of each parameter below (tp, its overlap, cp, pp, dp, V, microbatches, run, schedule, zero, reduce-every, recompute, mask,
 ignored label, model). `pairwise` and `threeway` are greedy covering arrays: each pair or triple of values that may occur together does.
 With --more those of MORE are parameters too: size of a microbatch, batches compiled together, cut of the layers, frozen parameters, optimizer.
 A model that is a config.json alone starts from random weights.
 Losses, norms, step-1 gradients of every parameter and weights must lie within DESIGN's "Equality" of the one-rank run; with --bf16
-losses alone, within 0.2 %. Prints a line per layout and a summary; exit status 1 where one deviates, hangs or fails.
+losses alone, within 0.2 %, beside how far bf16 takes the one rank from f32. Prints a line per layout and a summary; exit status 1 where one
+deviates, hangs or fails.
 With --emulated (scripts/with-emulated-gpu) the layouts are compiled for GPUs and run over the stand-ins, which must find nothing wrong.
-With --results a run can be cut off: what agreed is appended to the file, and not run again.
+With --results a run can be cut off: what agreed is appended to the file, and not run again. --report=NAME puts the table into
+docs/layouts.md, between the marks of that name, where all agree.
 """
 import argparse
+import io
 import itertools
 import json
 import os
@@ -25,6 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 sys.path.insert(0, os.path.join(TOP, "python"))
+from drover.pages import put_between_marks
 from drover.tensors import compare, deviation, read_safetensors
 from running import Failed, emulate, run, steps_of
 
@@ -181,7 +185,7 @@ class Runner:
         self.arguments, self.folder = arguments, folder
         self.baselines = {}
 
-    def train(self, layout, options, name):
+    def train(self, layout, options, name, dtype):
         """Compiles and trains; returns log rows, gradients and weights."""
         model = layout["model"]
         s = settings_of(model)
@@ -190,11 +194,10 @@ class Runner:
         folder = os.path.join(self.folder, name)
         shutil.rmtree(folder, ignore_errors=True)  # of a run that failed
         os.makedirs(folder)
-        dtype = ["--compute-dtype=bf16" if self.arguments.bf16 else "--compute-dtype=f32"]
         emulated = self.arguments.emulated if options else ""
-        dtype += ["--target=cuda"] if emulated else []
+        target = ["--target=cuda"] if emulated else []
         run([self.arguments.drover, "compile", file if is_recorded else os.path.join(model, "config.json"), "--task=train", f"--seq-len={SEQUENCE}",
-             *shared_options(layout), *options, *dtype, "-o", "train"], folder, self.arguments.deadline)
+             *shared_options(layout), *options, f"--compute-dtype={dtype}", *target, "-o", "train"], folder, self.arguments.deadline)
         extra = [f"--document-separator={s.get('separator', 10)}"] if layout["mask"] == "documents" else []
         extra += [f"--ignore-label={s.get('ignore_label', 32)}"] if layout["ignore"] else []
         steps = self.arguments.steps
@@ -210,17 +213,19 @@ class Runner:
         shutil.rmtree(folder)
         return result
 
-    def baseline(self, layout):
-        key = (layout["model"], *shared_options(layout), *batch_options(layout), layout["ignore"])
+    def baseline(self, layout, dtype):
+        key = (layout["model"], *shared_options(layout), *batch_options(layout), layout["ignore"], dtype)
         if key not in self.baselines:
-            self.baselines[key] = self.train(layout, [], f"base{len(self.baselines)}")
+            self.baselines[key] = self.train(layout, [], f"base{len(self.baselines)}", dtype)
         return self.baselines[key]
 
     def check(self, number, layout):
         """(faults, worst deviations by what deviates)"""
         try:
-            want_rows, want_gradients, want_weights = self.baseline(layout)
-            rows, gradients, weights = self.train(layout, compile_options(layout) + [f"--recompute={layout['recompute']}"], f"run{number}")
+            dtype = "bf16" if self.arguments.bf16 else "f32"
+            want_rows, want_gradients, want_weights = self.baseline(layout, dtype)
+            rows, gradients, weights = self.train(layout, compile_options(layout) + [f"--recompute={layout['recompute']}"], f"run{number}", dtype)
+            rounding = max(deviation(a["loss"], b["loss"]) for a, b in zip(want_rows, self.baseline(layout, "f32")[0])) if self.arguments.bf16 else 0
         except Failed as error:
             return [str(error)], {}
         faults = [] if len(rows) == len(want_rows) else [f"{len(rows)} steps, not {len(want_rows)}"]
@@ -228,7 +233,7 @@ class Runner:
         if self.arguments.bf16:
             if not loss <= 2e-3:
                 faults.append(f"loss deviates by {loss:.3g}")
-            return faults, {"loss": loss}
+            return faults, {"loss": loss, "rounding": rounding}
         if not loss <= 1e-5 or not norm <= 1e-5:
             faults.append(f"loss deviates by {loss:.3g}, norm by {norm:.3g}")
         gradient, bad = compare(gradients, want_gradients, "gradient")
@@ -251,6 +256,8 @@ def deviation_text(deviation):
     text = " ".join(f"{name} {value:.1e}" for name, value in deviation.items() if name in ("loss", "norm"))
     if "weights" in deviation:
         text += f" gradients {deviation['gradients']:.2f} weights {deviation['weights']:.2f} of allowed"
+    if "rounding" in deviation:
+        text += f" (one rank from f32 {deviation['rounding']:.1e})"
     return text or "failed"
 
 
@@ -270,7 +277,7 @@ def write_summary(file, results):
             return os.path.basename(layout[name]) if name == "model" else layout[name]
         for value in sorted({value_of(layout) for layout, _, _ in results}):
             rows = [(deviation, faults) for layout, deviation, faults in results if value_of(layout) == value]
-            worst = {key: max(d[key] for d, _ in rows if key in d) for key in ("loss", "norm", "gradients", "weights") if any(key in d for d, _ in rows)}
+            worst = {key: max(d[key] for d, _ in rows if key in d) for key in ("loss", "norm", "gradients", "weights", "rounding") if any(key in d for d, _ in rows)}
             file.write(f"| {name} | {value} | {len(rows)} | {sum(not faults for _, faults in rows)} | {deviation_text(worst)} |\n")
 
 
@@ -300,6 +307,7 @@ def main():
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--emulated", default="", metavar="SCRIPT")
     parser.add_argument("--table", help="write the results as Markdown; of more than 150 layouts, or 50 random ones, a summary by value")
+    parser.add_argument("--report", metavar="NAME", help="put the results into docs/layouts.md, between the marks of this name")
     parser.add_argument("--results", help="append results here; skip what agreed in an earlier run")
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
@@ -337,13 +345,19 @@ def main():
                   "".join("\n     " + fault for fault in faults), flush=True)
     failed = sum(bool(faults) for _, _, faults in results)
     print(f"{len(results) - failed} of {len(results)} layouts agree with one rank")
+    command = f"--array={arguments.array} --seed={arguments.seed} --steps={arguments.steps}" + (f" --fix={arguments.fix!r}" if arguments.fix else "")
+    command += (" --more" if arguments.more else "") + (f" --count={arguments.count}" if arguments.count else "") + (" --bf16" if arguments.bf16 else "")
+    command += f" --launcher={arguments.launcher!r}" if arguments.launcher else ""
+    if arguments.models != parser.get_default("models"):
+        command += " --models=" + ",".join(os.path.basename(path) for path in arguments.models.split(","))
+    text = io.StringIO(f"`test/Execute/layouts.py {command}`: {len(results) - failed} of {len(results)} agree with one rank.\n\n")
+    text.seek(0, io.SEEK_END)
+    (write_summary if len(results) > (50 if arguments.array == "random" else 150) else write_table)(text, results)
     if arguments.table:
-        command = f"--array={arguments.array} --seed={arguments.seed} --steps={arguments.steps} --fix={arguments.fix!r}"
-        command += (" --more" if arguments.more else "") + (f" --count={arguments.count}" if arguments.count else "") + (" --bf16" if arguments.bf16 else "")
-        command += f" --launcher={arguments.launcher!r}" if arguments.launcher else ""
         with open(arguments.table, "w") as file:
-            file.write(f"`test/Execute/layouts.py {command}`: {len(results) - failed} of {len(results)} agree with one rank.\n\n")
-            (write_summary if len(results) > (50 if arguments.array == "random" else 150) else write_table)(file, results)
+            file.write(text.getvalue())
+    if arguments.report and not failed:
+        put_between_marks(os.path.join(TOP, "docs/layouts.md"), "layouts.py: " + arguments.report, text.getvalue())
     sys.exit(bool(failed))
 
 

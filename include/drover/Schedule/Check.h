@@ -15,7 +15,9 @@ struct CheckWork {
   uint64_t ranges = 0; // of arenas, each time that one is read, written or released
 };
 
-/// Proves a step program for every kind of rank, from the program alone (docs/proof.md). For each global batch:
+/// Proves a step program for every kind of rank, from the program alone (docs/proof.md). Owns what holds whatever the
+/// timing and whatever the bodies compute; that calls and operands are those of the model is Verify.h's. For each global
+/// batch:
 /// - each send has its receive, in order, of one microbatch, chunk and size; operations of the world and of tied
 ///   buckets match over the stages in order and kind;
 /// - no cycle among streams, waits, issue order and rendezvous: the step ends;

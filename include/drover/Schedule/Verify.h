@@ -9,6 +9,9 @@
 
 namespace drover::schedule {
 
+/// Owns what only the microbatch program tells: each call is made once, on its own operands and results, and each of its
+/// values is where a call reads it. Order, races, messages and who reduces what are Check.h's, which needs the step
+/// program alone; where both look (slots, runs, norms) this one sees the one order of issue, and that one all of them.
 /// Runs every action of every batch on an arena of tags in place of values. Reports, at most `limit` messages:
 /// a read that does not see its own write (value, chunk and microbatch), operands of one call that overlap, a range
 /// outside the arena, a phase that runs twice or never, an accumulator that is overwritten after its first

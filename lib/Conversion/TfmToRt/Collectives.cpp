@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "Collectives.h"
 #include "SpecialKernels.h"
+#include "drover/Dialect/Tfm/IR/Distribution.h"
 #include "mlir/Dialect/Shard/IR/ShardOps.h"
 #include <numeric>
 
@@ -11,7 +12,7 @@ using namespace mlir;
 using namespace drover;
 using namespace drover::lower;
 
-static constexpr StringLiteral kReductionAttr = "tfm.reduction", kTwoChunkAttr = "tfm.two_chunk";
+using tfm::TfmDialect;
 
 //===----------------------------------------------------------------------===//
 // Axes
@@ -31,21 +32,6 @@ FailureOr<Axes> lower::axesOf(Operation *op, ArrayAttr names) {
   return axes;
 }
 
-/// The names of the grid's axes in order (docs/distributions.md): tp, or kv and replica; cp; dp.
-static SmallVector<StringRef> gridAxisNames(Operation *op) {
-  Builder builder(op->getContext());
-  auto has = [&](StringRef name) { return succeeded(tfm::gridSizes(op, builder.getStrArrayAttr(name))); };
-  SmallVector<StringRef> names;
-  if (has("kv"))
-    names.append({"kv", "replica"});
-  else if (has("tp"))
-    names.push_back("tp");
-  for (StringRef name : {"cp", "dp"})
-    if (has(name))
-      names.push_back(name);
-  return names;
-}
-
 static ArrayRef<int16_t> gridAxes(Operation *op) {
   auto axes = op->getAttrOfType<DenseI16ArrayAttr>("grid_axes");
   return axes ? axes.asArrayRef() : ArrayRef<int16_t>();
@@ -53,11 +39,12 @@ static ArrayRef<int16_t> gridAxes(Operation *op) {
 
 FailureOr<Axes> lower::shardAxes(Operation *op) {
   auto grid = SymbolTable::lookupNearestSymbolFrom<shard::GridOp>(op, op->getAttrOfType<FlatSymbolRefAttr>("grid"));
-  SmallVector<StringRef> all = gridAxisNames(op), names;
+  SmallVector<tfm::Axis, 4> all = tfm::gridOf(op).axes();
+  SmallVector<StringRef> names;
   if (!grid || grid.getShape().size() != all.size())
     return op->emitOpError("expects a shard.grid with the ") << all.size() << " axes of tfm.grid";
-  for (int16_t axis : gridAxes(op))
-    names.push_back(all[axis]);
+  for (int16_t axis : gridAxes(op)) // below the grid's number of axes, by the op's verifier
+    names.push_back(tfm::name(all[axis]));
   FailureOr<Axes> axes = axesOf(op, Builder(op->getContext()).getStrArrayAttr(names));
   if (failed(axes))
     return op->emitOpError("expects a tfm.grid with axes of sizes");
@@ -127,14 +114,16 @@ static shard::ReductionKind reductionOf(Operation *op) {
 }
 
 LogicalResult lower::verifyReductionId(Operation *op) {
-  auto id = op->getAttrOfType<IntegerAttr>(kReductionAttr);
+  auto id = op->getAttrOfType<IntegerAttr>(TfmDialect::kReductionAttr);
   if (!id || id.getInt() < 0 || id.getInt() > INT32_MAX)
-    return op->emitOpError("expects ") << kReductionAttr << ", the number of the reduction that it discharges";
+    return op->emitOpError("expects ") << TfmDialect::kReductionAttr
+                                       << ", the number of the reduction that it discharges";
   return success();
 }
 
 IntegerAttr lower::reductionId(Operation *op) {
-  return Builder(op->getContext()).getI32IntegerAttr(op->getAttrOfType<IntegerAttr>(kReductionAttr).getInt());
+  return Builder(op->getContext())
+      .getI32IntegerAttr(op->getAttrOfType<IntegerAttr>(TfmDialect::kReductionAttr).getInt());
 }
 
 LogicalResult lower::verifyShardOp(Operation *op) {
@@ -142,7 +131,7 @@ LogicalResult lower::verifyShardOp(Operation *op) {
   if (failed(axes))
     return failure();
   std::optional<int64_t> dim = cutDimension(op);
-  bool twoChunk = op->hasAttr(kTwoChunkAttr), communicates = isCollective(op);
+  bool twoChunk = op->hasAttr(TfmDialect::kTwoChunkAttr), communicates = isCollective(op);
   auto smaller = isa<shard::AllGatherOp>(op) ? op->getOperand(0) : op->getResult(0);
   if (twoChunk && (!dim || axes->size() != 1 || shapeOf(smaller)[*dim] % 2))
     return op->emitOpError("expects tfm.two_chunk on one axis and an even part of a dimension");
@@ -194,7 +183,7 @@ void lower::emitCollectiveStart(BodyEmitter &emitter, const Views &views, Operat
   rt::CollectiveStartOp::create(emitter.body, emitter.call, kind, *communicatorOf(axes), reduction, slot,
                                 emitter.strided(views.of(op->getOperand(0))),
                                 emitter.strided(views.of(op->getResult(0))), countRanks(axes), outer, local, inner,
-                                op->hasAttr(kTwoChunkAttr), id);
+                                op->hasAttr(TfmDialect::kTwoChunkAttr), id);
 }
 
 //===----------------------------------------------------------------------===//
@@ -256,7 +245,8 @@ static void emitAllSlice(BodyEmitter &emitter, const Views &views, shard::AllSli
   k.indices([&](Value i) {
     Value slab = m.div(i, steps), first = m.mul(m.rem(i, steps), count);
     Value rank = k.rankIndex(axes), row = m.rem(slab, local);
-    row = op->hasAttr(kTwoChunkAttr) ? m.twoChunk(row, rank, local, countRanks(axes)) : m.add(m.mul(rank, local), row);
+    row = op->hasAttr(TfmDialect::kTwoChunkAttr) ? m.twoChunk(row, rank, local, countRanks(axes))
+                                                 : m.add(m.mul(rank, local), row);
     Value source = k.buffer(input.root), target = k.buffer(result.root);
     Value at = m.add(viewPosition(k, from, slab), m.mul(row, stride)), position = viewPosition(k, to, slab);
     auto copy = [&](Value j, int64_t width) {

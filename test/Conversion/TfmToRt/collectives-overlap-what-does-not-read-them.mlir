@@ -2,9 +2,9 @@
 
 // The gathers start as early as their operands allow, in their order, and are waited for where they are read; the
 // product of %q needs neither. What is gathered is a descriptor's [outer, local, inner].
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
 // CHECK-NOT: shard.grid
-shard.grid @grid(shape = 2x2)
+shard.grid @grid(shape = 2x2x1)
 // CHECK-LABEL: func.func private @body(
 // CHECK-SAME: drover.collectives = [{bytes = 768 : i64, communicator = 4 : i64, dtype = f32, kind = "all_gather", reduction = -1 : i64}, {bytes = 768 : i64, communicator = 4 : i64, dtype = f32, kind = "all_gather", reduction = -1 : i64}, {bytes = 768 : i64, communicator = 1 : i64, dtype = f32, kind = "all_reduce", reduction = 7 : i64}]
 func.func private @body(%x: tensor<2x8x12xf32>, %wq: tensor<12x12xf32>, %wk: tensor<6x12xf32>) -> (tensor<2x8x12xf32>, tensor<2x16x6xf32>) attributes {tfm.body = "forward"} {

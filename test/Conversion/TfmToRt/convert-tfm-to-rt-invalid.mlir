@@ -85,10 +85,10 @@ func.func private @body() -> tensor<2xf32> attributes {tfm.body = "forward"} {
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
 shard.grid @grid(shape = 2)
 func.func private @grid_of_other_axes(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {tfm.body = "forward"} {
-  // expected-error @below {{expects a shard.grid with the 2 axes of tfm.grid}}
+  // expected-error @below {{expects a shard.grid with the 3 axes of tfm.grid}}
   %0 = shard.all_reduce %x on @grid grid_axes = [0] {tfm.reduction = 0 : i64} : tensor<4x6xf32> -> tensor<4x6xf32>
   return %0 : tensor<4x6xf32>
 }
@@ -96,8 +96,8 @@ func.func private @grid_of_other_axes(%x: tensor<4x6xf32>) -> tensor<4x6xf32> at
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
-shard.grid @grid(shape = 4x2)
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
+shard.grid @grid(shape = 4x2x1)
 func.func private @grid_of_other_sizes(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects equal sizes of tp in tfm.grid and grid, not 2 and 4}}
   %0 = shard.all_reduce %x on @grid grid_axes = [0] {tfm.reduction = 0 : i64} : tensor<4x6xf32> -> tensor<4x6xf32>
@@ -107,8 +107,8 @@ func.func private @grid_of_other_sizes(%x: tensor<4x6xf32>) -> tensor<4x6xf32> a
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
-shard.grid @grid(shape = 2x2)
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
+shard.grid @grid(shape = 2x2x1)
 func.func private @axes_without_a_group(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects the axes tp, kv, replica, kv and replica, or cp, not tp, cp}}
   %0 = shard.all_reduce %x on @grid grid_axes = [0, 1] {tfm.reduction = 0 : i64} : tensor<4x6xf32> -> tensor<4x6xf32>
@@ -129,8 +129,8 @@ func.func private @over_dp(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {t
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 1}} {
-shard.grid @grid(shape = 2x1)
+module attributes {tfm.grid = {tp = 2, cp = 1, dp = 1}} {
+shard.grid @grid(shape = 2x1x1)
 func.func private @one_rank(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects a group of several ranks}}
   %0 = shard.all_reduce %x on @grid grid_axes = [1] {tfm.reduction = 0 : i64} : tensor<4x6xf32> -> tensor<4x6xf32>
@@ -140,8 +140,8 @@ func.func private @one_rank(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
-shard.grid @grid(shape = 2x2)
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
+shard.grid @grid(shape = 2x2x1)
 func.func private @no_id(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects tfm.reduction, the number of the reduction that it discharges}}
   %0 = shard.all_reduce %x on @grid grid_axes = [0] : tensor<4x6xf32> -> tensor<4x6xf32>
@@ -151,8 +151,8 @@ func.func private @no_id(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {tfm
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
-shard.grid @grid(shape = 2x2)
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
+shard.grid @grid(shape = 2x2x1)
 func.func private @minimum(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects the reduction sum or max, not min}}
   %0 = shard.all_reduce %x on @grid grid_axes = [0] reduction = min {tfm.reduction = 0 : i64} : tensor<4x6xf32> -> tensor<4x6xf32>
@@ -162,8 +162,8 @@ func.func private @minimum(%x: tensor<4x6xf32>) -> tensor<4x6xf32> attributes {t
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
-shard.grid @grid(shape = 2x2)
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
+shard.grid @grid(shape = 2x2x1)
 func.func private @in_f16(%x: tensor<4x6xf16>) -> tensor<4x6xf16> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects a reduction in f32, bf16, f64 or i64, not in}}
   %0 = shard.all_reduce %x on @grid grid_axes = [0] {tfm.reduction = 0 : i64} : tensor<4x6xf16> -> tensor<4x6xf16>
@@ -173,8 +173,8 @@ func.func private @in_f16(%x: tensor<4x6xf16>) -> tensor<4x6xf16> attributes {tf
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
-shard.grid @grid(shape = 2x2)
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
+shard.grid @grid(shape = 2x2x1)
 func.func private @widening(%x: tensor<4x6xbf16>) -> tensor<4x6xf32> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects one element type, not}}
   %0 = shard.all_reduce %x on @grid grid_axes = [0] {tfm.reduction = 0 : i64} : tensor<4x6xbf16> -> tensor<4x6xf32>
@@ -184,8 +184,8 @@ func.func private @widening(%x: tensor<4x6xbf16>) -> tensor<4x6xf32> attributes 
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
-shard.grid @grid(shape = 2x2)
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
+shard.grid @grid(shape = 2x2x1)
 func.func private @two_chunks_of_an_odd_part(%x: tensor<3x6xf32>) -> tensor<6x6xf32> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects tfm.two_chunk on one axis and an even part of a dimension}}
   %0 = shard.all_gather %x on @grid grid_axes = [1] gather_axis = 0 {tfm.two_chunk} : tensor<3x6xf32> -> tensor<6x6xf32>
@@ -195,8 +195,8 @@ func.func private @two_chunks_of_an_odd_part(%x: tensor<3x6xf32>) -> tensor<6x6x
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 2}} {
-shard.grid @grid(shape = 2x2)
+module attributes {tfm.grid = {tp = 2, cp = 2, dp = 1}} {
+shard.grid @grid(shape = 2x2x1)
 func.func private @body(%x: tensor<4x6xf32>, %w: tensor<6x6xf32>) -> tensor<8x6xf32> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects a ring over tp, or over kv and replica, not over ["cp"]}}
   %0 = tfm.gather_linear %x, %w {axes = ["cp"], dim = 0 : i64, in_out = array<i1: false>} : (tensor<4x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
@@ -206,8 +206,8 @@ func.func private @body(%x: tensor<4x6xf32>, %w: tensor<6x6xf32>) -> tensor<8x6x
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 1}} {
-shard.grid @grid(shape = 2x1)
+module attributes {tfm.grid = {tp = 2, cp = 1, dp = 1}} {
+shard.grid @grid(shape = 2x1x1)
 func.func private @body(%x: tensor<4x6xf16>, %w: tensor<6x6xf16>) -> tensor<8x6xf16> attributes {tfm.body = "forward"} {
   // expected-error @below {{is supported in f32 and bf16 by the host target, not in 'f16'}}
   %0 = tfm.gather_linear %x, %w {axes = ["tp"], dim = 0 : i64, in_out = array<i1: false>} : (tensor<4x6xf16>, tensor<6x6xf16>) -> tensor<8x6xf16>
@@ -217,8 +217,8 @@ func.func private @body(%x: tensor<4x6xf16>, %w: tensor<6x6xf16>) -> tensor<8x6x
 
 // -----
 
-module attributes {tfm.grid = {tp = 2, cp = 1}} {
-shard.grid @grid(shape = 2x1)
+module attributes {tfm.grid = {tp = 2, cp = 1, dp = 1}} {
+shard.grid @grid(shape = 2x1x1)
 func.func private @body(%x: tensor<4x6xf32>, %w: tensor<6x6xf32>) -> tensor<2x6xf32> attributes {tfm.body = "forward"} {
   // expected-error @below {{expects tfm.reduction, the number of the reduction that it discharges}}
   %0 = tfm.linear_scatter %x, %w {axes = ["tp"], dim = 0 : i64, in_out = array<i1: false>} : (tensor<4x6xf32>, tensor<6x6xf32>) -> tensor<2x6xf32>

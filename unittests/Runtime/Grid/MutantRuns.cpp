@@ -22,6 +22,7 @@ void MutantCounts::add(const MutantCounts &other) {
   equal += other.equal;
   ended += other.ended;
   differ += other.differ;
+  isData |= other.isData;
   faults.insert(faults.end(), other.faults.begin(), other.faults.end());
 }
 
@@ -141,15 +142,19 @@ MutantTable MutantRuns::everywhere(int64_t stride) {
 MutantTable MutantRuns::onOneRank(int64_t stride) {
   Program program(toy.program());
   auto isReported = [](const Mutant &, MutantCounts &) { return false; }; // before it runs
-  auto visit = [&](const Mutant &mutant, Program &other, MutantCounts &counts) {
+  auto compare = [&](const Mutant &mutant, Program &other, MutantCounts &counts) {
     int64_t rank = lastRankOf(program, mutant.place.stage);
     Outcome outcome = run(program, &other, rank);
     bool isTold = outcome.error.find("expected one executable on all ranks") != std::string::npos;
     counts.reported += isTold;
     if (!isTold)
       counts.faults.push_back(concat(describe(mutant), " on rank ", rank, " is not reported: ", outcome.error));
+  };
+  auto compareAndRun = [&](const Mutant &mutant, Program &other, MutantCounts &counts) {
+    compare(mutant, other, counts);
+    int64_t rank = lastRankOf(program, mutant.place.stage);
     other.hash = program.hash;
-    outcome = run(program, &other, rank);
+    Outcome outcome = run(program, &other, rank);
     // Operation, communicator and who is missing; or a parameter of which replicas differ.
     bool isNamed = outcome.error.find("communicator") != std::string::npos ||
                    outcome.error.find("parameter '") != std::string::npos;
@@ -162,7 +167,18 @@ MutantTable MutantRuns::onOneRank(int64_t stride) {
   int64_t number = 0;
   schedule::test::forEachMutant(toy.step, [&](Mutant &&mutant) {
     if (number++ % stride == 0)
-      take(mutant, table, isReported, visit);
+      take(mutant, table, isReported, compareAndRun);
+  });
+  schedule::test::forEachDataMutant(toy.step, [&](Mutant &&mutant) {
+    if (number++ % stride != 0)
+      return;
+    // One row for what lies on anything else, apart from those of actions.
+    MutantTable own;
+    take(mutant, own, isReported, compare);
+    for (auto &[key, counts] : own) {
+      counts.isData = true;
+      table[{key.first, key.second.substr(0, key.second.find(" on ")) + " (data)"}].add(counts);
+    }
   });
   return table;
 }

@@ -21,6 +21,7 @@ struct MutantCounts {
   int64_t equal = 0;    // executed: same losses, weights and peak
   int64_t ended = 0;    // executed with the checks off: an error that names an operation
   int64_t differ = 0;   // executed with the checks off: other values
+  bool isData = false;  // never executed with the checks off: what is wrong may be a place in memory
   std::vector<std::string> faults;
 
   void add(const MutantCounts &other);
@@ -37,8 +38,8 @@ public:
   /// Every `stride`-th mutant, of actions and of data, on all ranks: reported by check or compile, refused at load, or
   /// equal under early and late timing.
   MutantTable everywhere(int64_t stride);
-  /// Every `stride`-th mutant of actions on the last rank of its stage alone: reported when ranks compare their
-  /// programs; then run without that comparison.
+  /// Every `stride`-th mutant on the last rank of its stage alone: reported when ranks compare their programs; those of
+  /// actions then run without that comparison.
   MutantTable onOneRank(int64_t stride);
 
 private:

@@ -21,7 +21,10 @@ static int printTable(const MutantTable &table, bool isOnOneRank) {
   MutantCounts total;
   auto print = [&](const char *mutation, const char *target, const MutantCounts &counts) {
     auto number = [](int64_t value) { return static_cast<long long>(value); };
-    if (isOnOneRank)
+    if (isOnOneRank && counts.isData && counts.ended + counts.differ + counts.equal == 0)
+      std::printf("| %s | %s | %lld | %lld | %lld | - | - | - |\n", mutation, target, number(counts.mutants),
+                  number(counts.refused), number(counts.reported));
+    else if (isOnOneRank)
       std::printf("| %s | %s | %lld | %lld | %lld | %lld | %lld | %lld |\n", mutation, target, number(counts.mutants),
                   number(counts.refused), number(counts.reported), number(counts.ended), number(counts.differ),
                   number(counts.equal));

@@ -79,13 +79,6 @@ private:
     return {factors.factors.begin(), factors.factors.end()};
   }
 
-  static std::string list(ArrayRef<Axis> axes) {
-    std::string text;
-    for (Axis axis : axes)
-      text += (text.empty() ? "" : ", ") + name(axis).str();
-    return text.empty() ? "no axis" : text;
-  }
-
   /// Dimensions of operands say how their factors are sharded; nested factors after the others, whose axes they share.
   LogicalResult bindOperands(bool nested) {
     for (auto [index, dims] : llvm::enumerate(signature.operands))
@@ -106,14 +99,14 @@ private:
         axesOfFactor[factor] = Axes();
       ArrayRef<Axis> outer = *axesOfFactor[factor];
       if (rest.take_front(outer.size()) != outer)
-        return fail(what + " has dimension " + Twine(dim) + " on " + list(axes) + ", but its outer part is on " +
-                    list(outer));
+        return fail(what + " has dimension " + Twine(dim) + " on " + axisList(axes) + ", but its outer part is on " +
+                    axisList(outer));
       rest = rest.drop_front(outer.size());
     }
     std::optional<Axes> &bound = axesOfFactor[factors.factors.back()];
     if (bound && ArrayRef<Axis>(*bound) != rest)
-      return fail(what + " has dimension " + Twine(dim) + " on " + list(rest) + ", but another operand on " +
-                  list(*bound));
+      return fail(what + " has dimension " + Twine(dim) + " on " + axisList(rest) + ", but another operand on " +
+                  axisList(*bound));
     bound = Axes(rest);
     for (Axis axis : axes) {
       if (twoChunk.count(axis) && twoChunk[axis] != distribution[axis].twoChunk)
@@ -158,14 +151,14 @@ private:
     }
     for (auto [factor, why] : signature.whole) {
       if (!axesOfFactor[factor]->empty())
-        return fail(why + " must be whole, but is sharded over " + list(*axesOfFactor[factor]));
+        return fail(why + " must be whole, but is sharded over " + axisList(*axesOfFactor[factor]));
       for (const auto &[factors, layout] : layouts)
         if (layout && layout.isPadded() && llvm::is_contained(factors, factor))
           return fail(why + " must be whole, but is padded: " + drover::tfm::str(layout.getSegments()));
     }
     for (const FactorSignature::Requirement &requirement : signature.requirements)
       if (!requirement.isMet && !axesOfFactor[requirement.factor]->empty())
-        return fail("rows sharded over " + list(*axesOfFactor[requirement.factor]) + " need the operand " +
+        return fail("rows sharded over " + axisList(*axesOfFactor[requirement.factor]) + " need the operand " +
                     requirement.operand);
     return success();
   }
@@ -184,7 +177,7 @@ private:
           return fail("the offset has to vary over " + name(axis));
       }
     if (signature.offset && signature.offset->operand < 0 && !axesOfFactor[signature.offset->factor]->empty())
-      return fail("rows sharded over " + list(*axesOfFactor[signature.offset->factor]) + " need an offset");
+      return fail("rows sharded over " + axisList(*axesOfFactor[signature.offset->factor]) + " need an offset");
     return success();
   }
 

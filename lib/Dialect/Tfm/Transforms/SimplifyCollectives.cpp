@@ -42,21 +42,39 @@ template <typename OpT, typename InverseT> struct UndoInverse : OpRewritePattern
   }
 };
 
-/// A rank needs its part of a sum only.
+/// The slice whose part `op` takes a part of, along the same dimension and for `op` alone; null where there is none.
+/// Two chunks are a pattern of cp by itself.
+shard::AllSliceOp outerSlice(shard::AllSliceOp op) {
+  auto outer = op.getInput().getDefiningOp<shard::AllSliceOp>();
+  if (!outer || !outer->hasOneUse() || outer.getGrid() != op.getGrid() || dimOf(outer) != dimOf(op) ||
+      outer->hasAttr(TfmDialect::kTwoChunkAttr) || op->hasAttr(TfmDialect::kTwoChunkAttr))
+    return {};
+  return outer;
+}
+
+/// A rank needs its part of a sum only, which it may take axis by axis.
 struct SliceOfReduce : OpRewritePattern<shard::AllSliceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(shard::AllSliceOp op, PatternRewriter &rewriter) const override {
-    auto reduce = op.getInput().getDefiningOp<shard::AllReduceOp>();
-    if (!reduce || !reduce->hasOneUse() || reduce.getGridAxes() != op.getGridAxes() ||
-        reduce.getReduction() != shard::ReductionKind::Sum)
+    SmallVector<shard::AllSliceOp> slices = {op}; // inner before outer
+    while (shard::AllSliceOp outer = outerSlice(slices.back()))
+      slices.push_back(outer);
+    SmallVector<int16_t> axes;
+    for (shard::AllSliceOp slice : llvm::reverse(slices))
+      llvm::append_range(axes, slice.getGridAxes());
+    auto reduce = slices.back().getInput().getDefiningOp<shard::AllReduceOp>();
+    if (!reduce || !reduce->hasOneUse() || reduce.getGrid() != op.getGrid() ||
+        reduce.getGridAxes() != ArrayRef<int16_t>(axes) || reduce.getReduction() != shard::ReductionKind::Sum)
       return failure();
     auto scatter =
-        shard::ReduceScatterOp::create(rewriter, op.getLoc(), op.getType(), op.getGridAttr(), op.getGridAxesAttr(),
+        shard::ReduceScatterOp::create(rewriter, op.getLoc(), op.getType(), op.getGridAttr(), reduce.getGridAxesAttr(),
                                        reduce.getInput(), reduce.getReductionAttr(), op.getSliceAxisAttr());
     keepAttributes(reduce, scatter, /*isReduction=*/true);
     if (op->hasAttr(TfmDialect::kTwoChunkAttr))
       scatter->setAttr(TfmDialect::kTwoChunkAttr, rewriter.getUnitAttr());
     rewriter.replaceOp(op, scatter);
+    for (shard::AllSliceOp slice : ArrayRef(slices).drop_front())
+      rewriter.eraseOp(slice);
     rewriter.eraseOp(reduce);
     return success();
   }

@@ -171,8 +171,14 @@ static LogicalResult verifyWhole(func::FuncOp microbatch, Type type, DenseI64Arr
   Distribution distribution = Distribution::of(type);
   auto local = cast<RankedTensorType>(type).getShape();
   bool fits = whole.size() == static_cast<int64_t>(local.size());
-  for (unsigned dim = 0; fits && dim < local.size(); ++dim)
-    fits = ShapedType::isDynamic(local[dim]) || distribution.localSize(dim, whole[dim], grid) == local[dim];
+  for (unsigned dim = 0; fits && dim < local.size(); ++dim) {
+    SegmentsAttr layout = distribution.layoutOf(dim);
+    int64_t padded = layout ? layout.paddedSize() : whole[dim], part = distribution.localSize(dim, whole[dim], grid);
+    bool isWhole = !layout || layout.validSize() == whole[dim];
+    SmallVector<Axis, 4> axes = distribution.axesOf(dim);
+    llvm::erase(axes, Axis::Dp); // a microbatch is one rank's
+    fits = ShapedType::isDynamic(local[dim]) || (isWhole && part == local[dim] && part * grid.product(axes) == padded);
+  }
   if (!fits)
     return microbatch.emitError("has ") << what << " of " << type << ", which is no part of ["
                                         << ArrayRef<int64_t>(whole) << "] on " << distribution.str();
@@ -187,9 +193,18 @@ static LogicalResult verifyArgument(func::FuncOp microbatch, unsigned index, con
     if (distribution[axis].kind == StateKind::Varying || (distribution[axis].isPartial() && !isAccumulator))
       return microbatch.emitError("has argument ")
              << index << " on " << distribution.str() << ", accepted are sharded and replicated";
-  if (auto whole = microbatch.getArgAttrOfType<DenseI64ArrayAttr>(index, TfmDialect::kGlobalShapeAttr))
-    if (failed(verifyWhole(microbatch, type, whole, "argument " + Twine(index), grid)))
-      return failure();
+  bool isParameter = bool(microbatch.getArgAttr(index, TfmDialect::kParameterAttr));
+  for (Axis axis : {Axis::Cp, Axis::Dp})
+    if (isParameter && distribution[axis].isSharded())
+      return microbatch.emitError("has parameter ")
+             << index << " on " << distribution.str() << ", of which each rank of " << drover::tfm::name(axis)
+             << " has all";
+  auto whole = microbatch.getArgAttrOfType<DenseI64ArrayAttr>(index, TfmDialect::kGlobalShapeAttr);
+  if (whole && failed(verifyWhole(microbatch, type, whole, "argument " + Twine(index), grid)))
+    return failure();
+  if (!whole && isParameter && distribution != Distribution())
+    return microbatch.emitError("has parameter ") << index << " on " << distribution.str() << " without '"
+                                                  << TfmDialect::kGlobalShapeAttr << "', the model's shape of it";
   if (!microbatch.getArgAttr(index, TfmDialect::kInputAttr))
     return success();
   auto cut = microbatch.getArgAttrOfType<IntegerAttr>(index, TfmDialect::kCutDimAttr);

@@ -220,7 +220,7 @@ func.func @microbatch(%w: tensor<4xf32, #tfm.dist<tp = P sum f32>> {tfm.paramete
 
 module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
 // expected-error@+1 {{has the accumulator of 'w' on tp=P sum f32, which is cut otherwise than the parameter on tp=S0}}
-func.func @microbatch(%w: tensor<4xf32, #tfm.dist<tp = S0>> {tfm.parameter = "w"}, %a: tensor<4xf32, #tfm.dist<tp = P sum f32>> {tfm.accumulator = "w"}) attributes {tfm.microbatch} {
+func.func @microbatch(%w: tensor<4xf32, #tfm.dist<tp = S0>> {tfm.parameter = "w", tfm.global_shape = array<i64: 8>}, %a: tensor<4xf32, #tfm.dist<tp = P sum f32>> {tfm.accumulator = "w"}) attributes {tfm.microbatch} {
   return
 }
 }
@@ -233,7 +233,7 @@ func.func private @body(%x: tensor<4x2xf32, #tfm.dist<tp = S1>>, %w: tensor<3x2x
   return %y : tensor<4x3xf32, #tfm.dist<tp = P sum f32>>
 }
 // expected-error@+1 {{has output 0 on tp=P sum f32, which nothing reduces}}
-func.func @microbatch(%x: tensor<4x2xf32, #tfm.dist<tp = S1>> {tfm.input = "x"}, %w: tensor<3x2xf32, #tfm.dist<tp = S1>> {tfm.parameter = "w"}) -> (tensor<4x3xf32, #tfm.dist<tp = P sum f32>> {tfm.output = "y"}) attributes {tfm.microbatch} {
+func.func @microbatch(%x: tensor<4x2xf32, #tfm.dist<tp = S1>> {tfm.input = "x"}, %w: tensor<3x2xf32, #tfm.dist<tp = S1>> {tfm.parameter = "w", tfm.global_shape = array<i64: 3, 4>}) -> (tensor<4x3xf32, #tfm.dist<tp = P sum f32>> {tfm.output = "y"}) attributes {tfm.microbatch} {
   %y = call @body(%x, %w) : (tensor<4x2xf32, #tfm.dist<tp = S1>>, tensor<3x2xf32, #tfm.dist<tp = S1>>) -> tensor<4x3xf32, #tfm.dist<tp = P sum f32>>
   return %y : tensor<4x3xf32, #tfm.dist<tp = P sum f32>>
 }
@@ -537,8 +537,46 @@ func.func @microbatch(%w: tensor<12x24xf32, #tfm.dist<tp = S0>> {tfm.parameter =
 
 module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
 // expected-error@+1 {{has output 0 of 'tensor<4xf32, #tfm.dist<tp = S0>>', which is no part of [4] on tp=S0}}
-func.func @microbatch(%w: tensor<4xf32, #tfm.dist<tp = S0>> {tfm.parameter = "w"})
+func.func @microbatch(%w: tensor<4xf32, #tfm.dist<tp = S0>> {tfm.parameter = "w", tfm.global_shape = array<i64: 8>})
     -> (tensor<4xf32, #tfm.dist<tp = S0>> {tfm.output = "y", tfm.global_shape = array<i64: 4>}) attributes {tfm.microbatch} {
   return %w : tensor<4xf32, #tfm.dist<tp = S0>>
+}
+}
+
+// -----
+
+// One row of 25 is nobody's.
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{has argument 0 of 'tensor<12x24xf32, #tfm.dist<tp = S0>>', which is no part of [25, 24] on tp=S0}}
+func.func @microbatch(%w: tensor<12x24xf32, #tfm.dist<tp = S0>> {tfm.parameter = "w", tfm.global_shape = array<i64: 25, 24>}) attributes {tfm.microbatch} {
+  return
+}
+}
+
+// -----
+
+// Padded from 25 rows, not from 24.
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{which is no part of [24, 24] on tp=S0, layout of 0 [[25, 1, 1, 26]]}}
+func.func @microbatch(%w: tensor<13x24xf32, #tfm.dist<tp = S0, layout = {0 : [25, 1, 1, 26]}>> {tfm.parameter = "w", tfm.global_shape = array<i64: 24, 24>}) attributes {tfm.microbatch} {
+  return
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 2 : i64, cp = 1 : i64, dp = 1 : i64}} {
+// expected-error@+1 {{has parameter 0 on tp=S0 without 'tfm.global_shape', the model's shape of it}}
+func.func @microbatch(%w: tensor<12x24xf32, #tfm.dist<tp = S0>> {tfm.parameter = "w"}) attributes {tfm.microbatch} {
+  return
+}
+}
+
+// -----
+
+module attributes {tfm.grid = {tp = 1 : i64, cp = 1 : i64, dp = 2 : i64}} {
+// expected-error@+1 {{has parameter 0 on dp=S0, of which each rank of dp has all}}
+func.func @microbatch(%w: tensor<12xf32, #tfm.dist<dp = S0>> {tfm.parameter = "w", tfm.global_shape = array<i64: 24>}) attributes {tfm.microbatch} {
+  return
 }
 }

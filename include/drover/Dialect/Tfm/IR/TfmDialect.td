@@ -66,8 +66,6 @@ def Tfm_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kDistributionAttr = "tfm.distribution";
     /// Argument attribute: the model's shape of a parameter.
     static constexpr ::llvm::StringLiteral kGlobalShapeAttr = "tfm.global_shape";
-    /// Argument attribute: padded or segmented dimensions, an array of {dim, segments}.
-    static constexpr ::llvm::StringLiteral kCutAttr = "tfm.cut";
     /// Argument attribute: the dimension of an input of which a rank holds CP's two chunks.
     static constexpr ::llvm::StringLiteral kCutDimAttr = "tfm.cut_dim";
     /// Attribute of a call: the layer it computes, counted from 0.

@@ -215,7 +215,8 @@ def TfmSimplifyCollectives : Pass<"tfm-simplify-collectives", "mlir::func::FuncO
   let summary = "remove collectives that undo or repeat others";
   let description = [{
     A gather of a slice and a slice of a gather become what was sliced or gathered, an all-reduce of
-    which each rank takes its slice a reduce-scatter, a reduce-scatter that is gathered at once an
+    which each rank takes its slice (over all its axes, in one op or in several) a reduce-scatter, a
+    reduce-scatter that is gathered at once an
     all-reduce; a collective that was done on the same value is not done again.
     Guarantees: no more collectives than before, and types that `tfm-verify-distributions` accepts.
   }];

@@ -210,11 +210,8 @@ private:
     for (auto [index, argument] : llvm::enumerate(microbatch.getArguments())) {
       auto type = cast<RankedTensorType>(argument.getType());
       const Distribution &distribution = stateOf.lookup(argument)->distribution;
-      bool isHeld = stateOf.lookup(argument)->role != ArgumentState::Role::Value;
       if (stateOf.lookup(argument)->role == ArgumentState::Role::Parameter)
         microbatch.setArgAttr(index, TfmDialect::kGlobalShapeAttr, builder.getDenseI64ArrayAttr(type.getShape()));
-      if (ArrayAttr cut = cutOf(distribution, type.getRank()); isHeld && cut)
-        microbatch.setArgAttr(index, TfmDialect::kCutAttr, cut);
       SmallVector<int64_t> shape;
       for (auto [dim, size] : llvm::enumerate(type.getShape()))
         shape.push_back(distribution.localSize(dim, size, grid));
@@ -222,25 +219,11 @@ private:
     }
     Operation *terminator = microbatch.front().getTerminator();
     for (auto [index, type] : llvm::enumerate(microbatch.getResultTypes()))
-      if (microbatch.getResultAttr(index, TfmDialect::kOutputAttr)) {
-        auto shape = cast<RankedTensorType>(type).getShape();
-        Distribution distribution = Distribution::of(terminator->getOperand(index));
-        microbatch.setResultAttr(index, TfmDialect::kGlobalShapeAttr, builder.getDenseI64ArrayAttr(shape));
-        if (ArrayAttr cut = cutOf(distribution, shape.size()))
-          microbatch.setResultAttr(index, TfmDialect::kCutAttr, cut);
-      }
+      if (microbatch.getResultAttr(index, TfmDialect::kOutputAttr))
+        microbatch.setResultAttr(index, TfmDialect::kGlobalShapeAttr,
+                                 builder.getDenseI64ArrayAttr(cast<RankedTensorType>(type).getShape()));
     microbatch.setFunctionType(
         builder.getFunctionType(microbatch.front().getArgumentTypes(), terminator->getOperandTypes()));
-  }
-
-  /// [{dim, segments}] of the dimensions that have a layout; null where none has.
-  ArrayAttr cutOf(const Distribution &distribution, unsigned rank) {
-    SmallVector<Attribute> cuts;
-    for (unsigned dim = 0; dim < rank; ++dim)
-      if (SegmentsAttr layout = distribution.layoutOf(dim))
-        cuts.push_back(builder.getDictionaryAttr(
-            {builder.getNamedAttr("dim", builder.getI64IntegerAttr(dim)), builder.getNamedAttr("segments", layout)}));
-    return cuts.empty() ? ArrayAttr() : builder.getArrayAttr(cuts);
   }
 
   ModuleOp module;
