@@ -401,6 +401,11 @@ LogicalResult GlobalIndexOp::inferDistributions(ArrayRef<Distribution>, ArrayRef
     reason = "names axes in another order than they nest";
     return failure();
   }
+  // It is the first axis that the chunks are of, be it of one rank.
+  if (getTwoChunk() && cast<StringAttr>(getAxes()[0]) != name(Axis::Cp)) {
+    reason = ("is in two chunks of " + cast<StringAttr>(getAxes()[0]).getValue() + ", expected cp first").str();
+    return failure();
+  }
   SmallVector<PaddedSegment> segments = segmentList();
   if (!segments.empty())
     result.setLayout(0, layoutOf(getContext(), segments));

@@ -580,3 +580,13 @@ func.func @microbatch(%w: tensor<12xf32, #tfm.dist<dp = S0>> {tfm.parameter = "w
   return
 }
 }
+
+// -----
+
+module attributes {tfm.grid = {tp = 1 : i64, cp = 2 : i64, dp = 1 : i64}} {
+func.func @chunks_of_an_axis_of_one_rank() -> tensor<8xi64, #tfm.dist<cp = S0x2>> {
+  // expected-error@+1 {{is in two chunks of tp, expected cp first}}
+  %0 = tfm.global_index {axes = ["tp", "cp"], two_chunk} : tensor<8xi64, #tfm.dist<cp = S0x2>>
+  return %0 : tensor<8xi64, #tfm.dist<cp = S0x2>>
+}
+}
