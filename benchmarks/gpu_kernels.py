@@ -3,6 +3,7 @@
 ptxas says registers and spills, nvdisasm the instructions of the inner loop. Prints Markdown, or puts it into the marks of a page.
 
 usage: gpu_kernels [--build build] [--report docs/gpu-kernels.md] [--model NAME..]
+       gpu_kernels --attention[=docs/cuda.md]     what ptxas says of attention's kernels by head size, from the test that guards it
 """
 import argparse
 import collections
@@ -127,6 +128,8 @@ class Instruction:
         self.flops = {"FFMA": 2, "DFMA": 2, "FADD": 1, "FMUL": 1, "DADD": 1, "DMUL": 1, "HFMA2": 4, "HADD2": 2, "HMUL2": 2}.get(parts[0], 0)
         if parts[0] == "HMMA":
             self.flops = 2 * 16 * 8 * 16 // 32
+        if parts[0] == "HGMMA":  # of 64xNx16, by 128 threads
+            self.flops = 2 * 64 * int(parts[1].split("x")[1]) * 16 // 128
 
 
 def inner_loop(nvdisasm, cubin):
@@ -142,7 +145,7 @@ def inner_loop(nvdisasm, cubin):
         start = labels.get(instruction.target, end + 1)
         if start < end:  # the branch to itself behind the end is no loop
             loops.append((start, end + 1))
-    work = lambda loop: max(sum(i.flops for i in code[slice(*loop)]) * (any(i.name.startswith("HMMA") for i in code)), sum(i.bytes for i in code[slice(*loop)]))
+    work = lambda loop: max(sum(i.flops for i in code[slice(*loop)]) * (any(i.name.startswith(("HMMA", "HGMMA")) for i in code)), sum(i.bytes for i in code[slice(*loop)]))
     loops = [loop for loop in loops if work(loop)]
     # Of nested ones with as much the innermost.
     most = max(map(work, loops), default=0)
@@ -208,13 +211,39 @@ def table_of(build, model):
     return "\n".join(lines) + "\n"
 
 
+def attention_table(build):
+    """From what CudaTargetTest records of the bodies attention_SIZE_TYPE and attention_grad_SIZE_TYPE."""
+    figures = {}
+    with tempfile.TemporaryDirectory() as folder:
+        output = os.path.join(folder, "tests.json")
+        subprocess.run([os.path.join(build, "unittests/CudaTargetTest"), "--gtest_filter=*AssembleWithoutSpills/attention_*", f"--gtest_output=json:{output}"],
+                       check=True, stdout=subprocess.DEVNULL)
+        with open(output) as file:
+            tests = [test for suite in json.load(file)["testsuites"] for test in suite["testsuite"]]
+    for test in tests:
+        body = re.fullmatch(r"AssembleWithoutSpills/attention_(?:grad_)?(\d+)_(f32|bf16)(_wgmma)?", test["name"])
+        for key, value in test.items():
+            if body and (kernel := re.fullmatch(r"attention_(query_grad_|key_grad_|)[0-9a-f]+_registers", key)):
+                shared, threads = (int(test[key.replace("registers", what)]) for what in ("shared_bytes", "threads"))
+                row = (int(body[1]), body[2], "wgmma" if body[3] else "mma.sync" if body[2] == "bf16" else "fused multiply-add")
+                figures.setdefault(row, {})[kernel[1]] = f"{value}, {shared / 1024:.0f} KiB, {resident_blocks(threads, int(value), shared)} x {threads} threads"
+    lines = ["| head size | | products | forward | dQ | dK and dV |", "|" + " --- |" * 6]
+    for (size, element, products), kernels in sorted(figures.items(), key=lambda item: (item[0][0], item[0][1], item[0][2])):
+        lines.append(f"| {size} | {element} | {products} | " + " | ".join(kernels[which] for which in ("", "query_grad_", "key_grad_")) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default=os.path.join(TOP, "build"))
     parser.add_argument("--report")
     parser.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS))
+    parser.add_argument("--attention", nargs="?", const="")
     arguments = parser.parse_args()
     os.environ.setdefault("DROVER_EMU_QUIET", "1")
+    if arguments.attention is not None:
+        text = attention_table(os.path.abspath(arguments.build))
+        return put_between_marks(arguments.attention, "gpu_kernels.py --attention", text) if arguments.attention else print(text)
     text = "\n".join(table_of(os.path.abspath(arguments.build), model) for model in arguments.model)
     if arguments.report:
         put_between_marks(arguments.report, "gpu_kernels.py", text)

@@ -96,8 +96,8 @@ std::string checkCompileOptions(const CompileOptions &options) {
     return "--tp-overlap=" + plan.tpOverlap + ": needs --tp=2 or more; accepted with one rank is none";
   if (!options.train && plan.mask == "documents")
     return "--mask=documents: accepted with --task=train only";
-  if (options.target == "host" && plan.attention == "cudnn")
-    return "--attention=cudnn: needs --target=cuda; accepted on the host are generated and auto";
+  if (options.target == "host" && plan.attention != "generated" && plan.attention != "auto")
+    return "--attention=" + plan.attention + ": needs --target=cuda; accepted on the host are generated and auto";
   if (options.target == "host" && plan.communicationSms > 0)
     return "--communication-sms=" + std::to_string(plan.communicationSms) +
            ": needs --target=cuda; accepted on the host is 0";

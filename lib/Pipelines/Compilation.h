@@ -86,6 +86,8 @@ mlir::LogicalResult linkExecutable(mlir::Location location, llvm::StringRef obje
 
 /// Copies NCCL's plugins from the runtime's folder beside an executable.
 mlir::LogicalResult copyNcclPlugins(mlir::Location location, llvm::StringRef output, llvm::StringRef runtimeDir);
+/// Puts the library of --attention=cudnn beside the executable.
+mlir::LogicalResult copyCudnnLibrary(mlir::Location location, llvm::StringRef output, llvm::StringRef runtimeDir);
 
 } // namespace drover
 

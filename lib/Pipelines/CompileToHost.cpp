@@ -46,6 +46,8 @@ LogicalResult Compilation::lower() {
   hostOptions.cpu = options.hostCpu;
   // Beside rings, what stays a collective is under way while others compute.
   hostOptions.tpOverlap = plan.tpOverlap == "none" ? "none" : "bulk";
+  if (cuda && plan.attention != "auto") // generated has been run by tests, the others by no GPU yet
+    hostOptions.attention = plan.attention;
   if (cuda && failed(cuda::verifyHasKernels(*module)))
     return failure();
   if (failed(runPasses([&](OpPassManager &manager) {
@@ -125,7 +127,11 @@ LogicalResult Compilation::link() {
   Location location = FileLineColLoc::get(&context, options.model.path, 0, 0);
   if (failed(linkExecutable(location, objectFile, options.output, options.runtimeDir)))
     return failure();
-  return options.target == "cuda" ? writeNcclFiles(location) : success();
+  if (options.target != "cuda")
+    return success();
+  if (plan.attention == "cudnn" && failed(copyCudnnLibrary(location, options.output, options.runtimeDir)))
+    return failure();
+  return writeNcclFiles(location);
 }
 
 } // namespace drover

@@ -101,15 +101,19 @@ static std::error_code copyFile(const Twine &from, StringRef to) {
   return code;
 }
 
-LogicalResult copyNcclPlugins(Location location, StringRef output, StringRef runtimeDir) {
+/// Libraries beside the runtime's, to where the executable will look for them.
+static LogicalResult copyBeside(Location location, StringRef output, StringRef runtimeDir, ArrayRef<StringRef> names,
+                                StringRef whyMissing) {
   SmallVector<std::string> tried;
   std::optional<std::string> runtime = findRuntime(runtimeDir, tried);
   if (!runtime)
     return emitError(location) << "the runtime library is not found: set DROVER_RUNTIME_DIR to its folder";
-  for (StringRef name : {"libnccl-env-drover.so", "libnccl-tuner-drover.so"}) {
+  for (StringRef name : names) {
     SmallString<128> from(llvm::sys::path::parent_path(*runtime)), to(llvm::sys::path::parent_path(output));
     llvm::sys::path::append(from, name);
     llvm::sys::path::append(to, name);
+    if (!whyMissing.empty() && !llvm::sys::fs::exists(from))
+      return emitError(location) << "no '" << from << "': " << whyMissing;
     bool same = false;
     if (!llvm::sys::fs::equivalent(from, to, same) && same)
       continue;
@@ -117,6 +121,16 @@ LogicalResult copyNcclPlugins(Location location, StringRef output, StringRef run
       return emitError(location) << "cannot copy '" << from << "' to '" << to << "': " << code.message();
   }
   return success();
+}
+
+LogicalResult copyNcclPlugins(Location location, StringRef output, StringRef runtimeDir) {
+  return copyBeside(location, output, runtimeDir, {"libnccl-env-drover.so", "libnccl-tuner-drover.so"}, "");
+}
+
+LogicalResult copyCudnnLibrary(Location location, StringRef output, StringRef runtimeDir) {
+  return copyBeside(location, output, runtimeDir, {"libdrover-cudnn.so"},
+                    "--attention=cudnn needs it, and it is built where the headers of cuDNN are (docs/cuda.md); "
+                    "accepted without it are generated, wgmma and auto");
 }
 
 } // namespace drover

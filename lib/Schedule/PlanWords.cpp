@@ -46,7 +46,7 @@ const std::vector<PlanWords> &drover::schedule::planWords() {
       {"mask", &Plan::mask, {"model", "documents"}, {}},
       {"optimizer", &Plan::optimizer, {"adamw", "sgd"}, {}},
       {"tp_overlap", &Plan::tpOverlap, {"none", "bulk", "ring"}, {}},
-      {"attention", &Plan::attention, {"generated", "cudnn", "auto"}, {}}};
+      {"attention", &Plan::attention, {"generated", "wgmma", "cudnn", "auto"}, {}}};
   return words;
 }
 

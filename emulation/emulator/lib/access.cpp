@@ -118,6 +118,14 @@ void *Machine::sharedAccess(char *at, uint32_t bytes, uint32_t flags, unsigned t
   }
   if ((checks & DROVER_EMU_CHECK_ASYNC) && !inFlight.none(offset, bytes))
     fault("async", site, thread, at, "access to shared memory that a cp.async without a wait is to fill");
+  if (write && (checks & DROVER_EMU_CHECK_ASYNC))
+    for (size_t i = offset / chunkBytes; i <= (offset + bytes - 1) / chunkBytes; ++i)
+      if (chunkReads[i]) {
+        fault("async", site, thread, at, "write to shared memory that a wgmma without a wait reads");
+        break;
+      }
+  if (write)
+    noteGenericWrite(offset, bytes, thread);
   if (write)
     sharedShadow.written.set(offset, bytes);
   else if ((checks & DROVER_EMU_CHECK_INIT) && !sharedShadow.written.all(offset, bytes) && inFlight.none(offset, bytes))
@@ -211,6 +219,7 @@ void Machine::waitForCopies(uint32_t pending) {
       size_t offset = copy.destination - sharedMemory.get();
       inFlight.clear(offset, copy.bytes);
       sharedShadow.written.set(offset, copy.bytes);
+      noteGenericWrite(offset, copy.bytes, current); // cp.async is of the generic proxy, cp.async.bulk is not
       if (!(checks & DROVER_EMU_CHECK_RACES))
         continue;
       // Others see the data after a barrier that follows the wait.

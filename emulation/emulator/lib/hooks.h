@@ -42,6 +42,12 @@ enum drover_emu_redux_kind : uint32_t {
   DROVER_EMU_REDUX_XOR,
 };
 
+enum drover_emu_wgmma_flag : uint32_t {
+  DROVER_EMU_WGMMA_ADDS = 1, // to what the registers hold
+  DROVER_EMU_WGMMA_A_IS_M_MAJOR = 2,
+  DROVER_EMU_WGMMA_B_IS_N_MAJOR = 4,
+};
+
 enum drover_emu_register : uint32_t {
   DROVER_EMU_TID_X,
   DROVER_EMU_TID_Y,
@@ -89,6 +95,17 @@ void drover_emu_cp_async(void *shared, const void *global, uint32_t bytes, uint3
 void drover_emu_cp_async_commit(uint32_t site);
 /// Waits until at most `pending` of the thread's groups are in flight.
 void drover_emu_cp_async_wait(uint32_t pending, uint32_t site);
+/// nvvm.fence.proxy of shared memory to the asynchronous proxy: wgmma sees what the thread wrote, behind a barrier.
+void drover_emu_proxy_fence(uint32_t site);
+/// nvvm.wgmma.*. The products are of bf16 from two matrix descriptors, m64nNk16; `registers` are the thread's N / 2
+/// sums, of f32: what they hold on return can only be given to another product, or to drover_emu_wgmma_settle after a
+/// wait.
+void drover_emu_wgmma_fence(uint32_t site);
+void drover_emu_wgmma_bf16(uint32_t *registers, uint64_t a, uint64_t b, uint32_t n, uint32_t flags, uint32_t site);
+void drover_emu_wgmma_commit(uint32_t site);
+void drover_emu_wgmma_wait(uint32_t pending, uint32_t site);
+/// Registers from here on hold the sums of products.
+void drover_emu_wgmma_settle(uint32_t *registers, uint32_t count, uint32_t site);
 }
 
 #endif // DROVER_EMULATION_HOOKS_H

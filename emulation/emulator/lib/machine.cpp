@@ -140,6 +140,8 @@ void Machine::runBlock(drover_emu_dim at) {
   std::memset(sharedMemory.get(), 0xff, sharedBytes);
   sharedShadow.written.clear(0, sharedBytes);
   inFlight.clear(0, sharedBytes);
+  std::fill_n(chunkReads.begin(), (sharedBytes + chunkBytes - 1) / chunkBytes, 0);
+  std::fill_n(genericWrites.begin(), (sharedBytes + 3) / 4, GenericWrite());
   std::memset(scratch, 0xff, sizeof scratch);
   startThreads();
   while (liveThreads && !abandoned) {
@@ -157,6 +159,7 @@ void Machine::startThreads() {
   while (threads.size() < threadCount)
     threads.push_back(std::make_unique<Thread>());
   warps.assign((threadCount + warpSize - 1) / warpSize, Warp());
+  warpgroups.assign((threadCount + 127) / 128, WarpgroupGathering());
   liveThreads = threadCount;
   atBarrier = 0;
   ready.clear();
@@ -165,6 +168,11 @@ void Machine::startThreads() {
     thread.state = Thread::Ready;
     thread.issued.clear();
     thread.groups.clear();
+    thread.issuedProducts.clear();
+    thread.productGroups.clear();
+    thread.sums.clear();
+    thread.registersFenced = false;
+    thread.proxyFences.clear();
     thread.fiber.reset(threadMain);
     warps[i / warpSize].live |= 1u << i % warpSize;
     ready.push_back(i);
@@ -186,6 +194,8 @@ void Machine::threadEnded() {
   --liveThreads;
   if (!me.issued.empty() && (checks & DROVER_EMU_CHECK_ASYNC))
     fault("async", ~0u, current, me.issued.front().destination, "a cp.async was never committed");
+  if ((!me.issuedProducts.empty() || !me.productGroups.empty()) && (checks & DROVER_EMU_CHECK_ASYNC))
+    fault("async", ~0u, current, nullptr, "a wgmma was never waited for");
   if (liveThreads && atBarrier == liveThreads) {
     if (checks & DROVER_EMU_CHECK_BARRIER)
       fault("barrier", barrierSite, current, nullptr, "this thread returned, others wait at the barrier");

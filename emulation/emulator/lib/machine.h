@@ -9,6 +9,7 @@
 #include "fiber.h"
 #include "shadow.h"
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,18 @@ struct AsyncCopy {
   uint32_t bytes, copied;
 };
 
+/// A wgmma that some thread has not waited for.
+struct Product {
+  std::vector<uint32_t> chunks; // of shared memory that it reads, by number
+  unsigned waiting;             // threads
+};
+
+/// A thread's sums of products, from the first one that writes them until they are settled.
+struct Sums {
+  std::vector<float> values;
+  unsigned inFlight = 0; // products that add to them
+};
+
 /// One thread of the block.
 struct Thread {
   enum State { Ready, InWarpOperation, AtBarrier, Done };
@@ -34,6 +47,29 @@ struct Thread {
   uint32_t site = 0; // where it waits
   std::vector<AsyncCopy> issued;
   std::deque<std::vector<AsyncCopy>> groups;
+
+  // wgmma: products with the number of the sums that they add to.
+  using IssuedProduct = std::pair<std::shared_ptr<Product>, uint32_t>;
+  std::vector<IssuedProduct> issuedProducts;
+  std::deque<std::vector<IssuedProduct>> productGroups;
+  std::map<uint32_t, Sums> sums;
+  uint32_t lastSums = 0;
+  bool registersFenced = false;      // no register of sums was touched since wgmma.fence
+  std::vector<uint32_t> proxyFences; // in which epoch each was
+};
+
+/// All 128 threads of a warpgroup at one wgmma.
+struct WarpgroupGathering {
+  unsigned arrived = 0;
+  uint32_t site = 0;
+  void *slots[128];
+};
+
+/// The last write to 4 bytes of shared memory that was none of the asynchronous proxy.
+struct GenericWrite {
+  uint32_t fences = 0; // fences of the proxy that the thread had made by then
+  uint16_t thread = 0;
+  bool written = false;
 };
 
 /// A warp-wide operation that some lanes have reached. Slots lie on the lanes' stacks.
@@ -80,6 +116,12 @@ public:
                  uint32_t site);
   void commitCopies();
   void waitForCopies(uint32_t pending);
+  void fenceProxy() { threads[current]->proxyFences.push_back(epoch); }
+  void fenceRegisters() { threads[current]->registersFenced = true; }
+  void issueProduct(uint32_t *registers, uint64_t a, uint64_t b, uint32_t n, uint32_t flags, uint32_t site);
+  void commitProducts();
+  void waitForProducts(uint32_t pending);
+  void settle(uint32_t *registers, uint32_t count, uint32_t site);
   /// An access to shared memory by any thread of the current warp, as ldmatrix makes them.
   void *sharedAccess(char *at, uint32_t bytes, uint32_t flags, unsigned thread, uint32_t site);
 
@@ -108,6 +150,12 @@ private:
   /// What `thread` does now.
   Stamp stampOf(unsigned thread) const;
   bool ordered(const Stamp &stamp, unsigned thread, uint32_t since) const;
+  struct ProductSlot;
+  class Matrix;
+  void multiply(WarpgroupGathering &all);
+  Sums &sumsOf(ProductSlot &slot, uint32_t site);
+  void checkProxy(size_t offset, uint32_t bytes, uint32_t site);
+  void noteGenericWrite(size_t offset, uint32_t bytes, unsigned thread);
   void *faultPlace(bool write);
   void fault(const char *check, uint32_t site, int thread, const void *at, const std::string &what);
   void deadlock();
@@ -142,6 +190,10 @@ private:
   size_t sharedBytes = 0;
   Shadow sharedShadow;
   ByteSet inFlight; // bytes of shared memory that a cp.async will write
+  static constexpr size_t chunkBytes = 16;
+  std::vector<uint16_t> chunkReads = std::vector<uint16_t>(maxSharedBytes / chunkBytes); // of products in flight
+  std::vector<GenericWrite> genericWrites = std::vector<GenericWrite>(maxSharedBytes / 4);
+  std::vector<WarpgroupGathering> warpgroups;
   alignas(16) char scratch[2][256];
   drover_emu_counters counted = {};
 };

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "HookKernels.h"
 #include "Origin.h"
+#include "RegistersInFlight.h"
 #include "hooks.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -65,6 +66,10 @@ int64_t flopsOf(Operation *op) {
   if (auto mma = dyn_cast<NVVM::MmaOp>(op)) {
     NVVM::MMAShapeAttr shape = mma.getShape();
     return 2 * shape.getM() * shape.getN() * shape.getK() / 32;
+  }
+  if (auto product = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op)) {
+    NVVM::MMAShapeAttr shape = product.getShape();
+    return 2 * shape.getM() * shape.getN() * shape.getK() / 128;
   }
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
     return call.getIntrin().starts_with("llvm.nvvm.") && call->getNumResults() == 1 &&
@@ -141,8 +146,9 @@ private:
             return refuse(op);
           return success();
         })
-        .Case<LLVM::InlineAsmOp, LLVM::MemcpyOp, LLVM::MemcpyInlineOp, LLVM::MemmoveOp, LLVM::MemsetOp,
-              LLVM::MaskedLoadOp, LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter>(
+        .Case([&](LLVM::InlineAsmOp op) { return hookAsm(op); })
+        .Case<LLVM::MemcpyOp, LLVM::MemcpyInlineOp, LLVM::MemmoveOp, LLVM::MemsetOp, LLVM::MaskedLoadOp,
+              LLVM::MaskedStoreOp, LLVM::masked_gather, LLVM::masked_scatter>(
             [&](Operation *other) { return refuse(other); })
         .Default([&](Operation *other) {
           return other->getName().getDialectNamespace() == "nvvm" ? hookNvvm(other) : success();
@@ -196,6 +202,25 @@ private:
           call("drover_emu_cp_async_wait", none, {number(wait.getN()), site(op)});
           return erase(op);
         })
+        .Case([&](NVVM::FenceProxyOp fence) -> LogicalResult {
+          if (fence.getKind() != NVVM::ProxyKind::async_shared)
+            return refuse(op);
+          call("drover_emu_proxy_fence", none, {site(op)});
+          return erase(op);
+        })
+        .Case([&](NVVM::WgmmaFenceAlignedOp) {
+          call("drover_emu_wgmma_fence", none, {site(op)});
+          return erase(op);
+        })
+        .Case([&](NVVM::WgmmaGroupSyncAlignedOp) {
+          call("drover_emu_wgmma_commit", none, {site(op)});
+          return erase(op);
+        })
+        .Case([&](NVVM::WgmmaWaitGroupSyncOp wait) {
+          call("drover_emu_wgmma_wait", none, {number(wait.getGroup()), site(op)});
+          return erase(op);
+        })
+        .Case([&](NVVM::WgmmaMmaAsyncOp product) { return hookWgmma(product); })
         .Case([&](NVVM::RcpApproxFtzF32Op rcp) { return replace(op, call("drover_emu_rcp_ftz", f32, {rcp.getArg()})); })
         .Default([&](Operation *other) { return refuse(other); });
   }
@@ -310,6 +335,39 @@ private:
     call("drover_emu_mma_m16n8k16_bf16", none,
          {d, spill(op.getOperandA(), i32), spill(op.getOperandB(), i32), spill(op.getOperandC(), f32), site(op)});
     return replace(op, gather(d, f32, 4, op.getType()));
+  }
+
+  /// An asm without instructions returns its operands, which from there on are what they were before it.
+  LogicalResult hookAsm(LLVM::InlineAsmOp op) {
+    auto type = op->getNumResults() == 1 ? dyn_cast<LLVM::LLVMStructType>(op->getResult(0).getType()) : nullptr;
+    if (!emu::isEmptyAsm(op) || !type || type.getBody().size() != op.getOperands().size() ||
+        !llvm::all_of(op.getOperandTypes(), [&](Type operand) { return operand == f32; }))
+      return refuse(op);
+    Value registers = spill(op.getOperands(), f32);
+    call("drover_emu_wgmma_settle", none, {registers, number(op.getOperands().size()), site(op)});
+    return replace(op, gather(registers, f32, op.getOperands().size(), type));
+  }
+
+  LogicalResult hookWgmma(NVVM::WgmmaMmaAsyncOp op) {
+    NVVM::MMAShapeAttr shape = op.getShape();
+    auto bf16 = NVVM::WGMMATypes::bf16;
+    if (shape.getM() != 64 || shape.getK() != 16 || op.getTypeA() != bf16 || op.getTypeB() != bf16 ||
+        op.getTypeD() != NVVM::WGMMATypes::f32 || op.getScaleA() != NVVM::WGMMAScaleIn::one ||
+        op.getScaleB() != NVVM::WGMMAScaleIn::one)
+      return op.emitError("the emulator knows wgmma of bf16 with f32 accumulators only");
+    if (failed(emu::verifyRegistersInFlight(op)))
+      return failure();
+    int64_t count = shape.getN() / 2;
+    SmallVector<Value> registers;
+    for (int64_t i = 0; i < count; ++i)
+      registers.push_back(LLVM::ExtractValueOp::create(b, op.getInouts(), ArrayRef<int64_t>{i}));
+    Value array = spill(registers, f32);
+    int64_t flags = (op.getScaleD() == NVVM::WGMMAScaleOut::one ? DROVER_EMU_WGMMA_ADDS : 0) |
+                    (op.getLayoutA() == NVVM::MMALayout::col ? DROVER_EMU_WGMMA_A_IS_M_MAJOR : 0) |
+                    (op.getLayoutB() == NVVM::MMALayout::row ? DROVER_EMU_WGMMA_B_IS_N_MAJOR : 0);
+    call("drover_emu_wgmma_bf16", none,
+         {array, op.getDescriptorA(), op.getDescriptorB(), number(shape.getN()), number(flags), site(op)});
+    return replace(op, gather(array, f32, count, op.getType()));
   }
 
   LogicalResult hookLdMatrix(NVVM::LdMatrixOp op) {

@@ -26,9 +26,26 @@ AttentionRows AttentionProblem::rows(Value value, int64_t headSize) const {
   return {*attentionRows(views.of(value)), elementTypeOf(value), headSize};
 }
 
+template <typename Op> static void markWarpgroup(Op op) {
+  // Below a tile of either side most of a product is padding.
+  constexpr int64_t leastRows = 64;
+  drover_attention sizes = attentionSizes(op);
+  auto isSize = [](int64_t size) { return size == 64 || size == 128; };
+  if (elementTypeOf(op.getQuery()).isBF16() && isSize(sizes.head_size) && isSize(sizes.value_head_size) &&
+      sizes.queries >= leastRows && sizes.keys >= leastRows)
+    op->setAttr(kWarpgroupAttr, UnitAttr::get(op.getContext()));
+}
+
+void lower::markWarpgroupAttention(Operation *body) {
+  body->walk([](tfm::AttentionOp op) { markWarpgroup(op); });
+  body->walk([](tfm::AttentionGradOp op) { markWarpgroup(op); });
+}
+
 AttentionKernel::AttentionKernel(BodyEmitter &emitter, const AttentionProblem &problem)
-    : p(problem), k(emitter), tiles(k, problem.query.element, kWarps) {
-  k.setResidentBlocks(2); // with all registers that a thread may have
+    : p(problem), k(emitter), tiles(k, problem.query.element, kWarps, problem.parts(), problem.warpgroup) {
+  if (p.warpgroup)
+    k.setOnlyForHopper();
+  k.setResidentBlocks(2 / p.parts()); // with all registers that a thread may have
 }
 
 //===----------------------------------------------------------------------===//
@@ -37,8 +54,8 @@ AttentionKernel::AttentionKernel(BodyEmitter &emitter, const AttentionProblem &p
 
 static int64_t ceilDiv(int64_t a, int64_t x) { return (a + x - 1) / x; }
 
-int64_t AttentionKernel::numBlocks(int64_t length, int64_t heads) const {
-  return ceilDiv(length, kRows) * p.sizes.batch * heads;
+void AttentionKernel::launch(int64_t length, int64_t heads) {
+  k.launchBlocks(ceilDiv(length, kRows) * p.sizes.batch * heads, kWarps * p.parts() * GpuKernel::kWarp);
 }
 
 void AttentionKernel::placeBlock(int64_t length, int64_t heads, bool lastFirst) {
@@ -65,21 +82,31 @@ void AttentionKernel::startCopy(const SharedTile &tile, const AttentionRows &row
                   [&](Value from) { return k.add(start, k.scale(from, rows.stride())); });
 }
 
-SmallVector<Value> AttentionKernel::walk(Value count, ValueRange carried, function_ref<void(Value, Value)> start,
-                                         function_ref<SmallVector<Value>(Value, Value, ValueRange)> compute) {
-  Value zero = k.index(0), two = k.index(2);
-  k.when(k.lessThan(zero, count), [&] { start(zero, zero); });
+SmallVector<Value> AttentionKernel::walk(Value count, ValueRange carried, const Meeting &meeting, Start start,
+                                         Compute compute) {
+  auto nextFrom = stepsOf(count, meeting);
+  auto startAt = [&](Value step, Value stage) { k.when(k.lessThan(step, count), [&] { start(step, stage); }); };
+  Value zero = k.index(0), one = k.index(1);
+  SmallVector<Value> initial = {nextFrom(zero), zero};
+  startAt(initial[0], zero);
   tiles.commitCopies();
-  SmallVector<Value> results = k.loop(zero, count, 1, carried, [&](Value step, ValueRange values) {
+  llvm::append_range(initial, carried);
+  auto goesOn = [&](OpBuilder &, Location, ValueRange values) {
+    scf::ConditionOp::create(k.b, k.lessThan(values[0], count), values);
+  };
+  auto turn = [&](OpBuilder &, Location, ValueRange values) {
     tiles.finishCopies();
     k.barrier(); // what was copied is there for all, and all are done with the tile before it
-    Value next = k.add(step, k.index(1));
-    k.when(k.lessThan(next, count), [&] { start(next, arith::RemUIOp::create(k.b, next, two)); });
+    Value step = values[0], stage = values[1], other = arith::SubIOp::create(k.b, one, stage);
+    SmallVector<Value> next = {nextFrom(k.add(step, one)), other};
+    startAt(next[0], other);
     tiles.commitCopies();
-    return compute(step, arith::RemUIOp::create(k.b, step, two), values);
-  });
+    llvm::append_range(next, compute(step, stage, values.drop_front(2)));
+    scf::YieldOp::create(k.b, next);
+  };
+  auto loop = scf::WhileOp::create(k.b, ValueRange(initial).getTypes(), initial, goesOn, turn);
   tiles.finishCopies();
-  return results;
+  return SmallVector<Value>(loop.getResults().drop_front(2));
 }
 
 //===----------------------------------------------------------------------===//
@@ -142,8 +169,9 @@ SmallVector<Value> AttentionKernel::ownRows() {
 
 SmallVector<Value> AttentionKernel::ownColumns(Value start) {
   SmallVector<Value> columns;
-  Value own = k.add(start, k.scale(tiles.member, 2));
-  for (int64_t i = 0; i < tileRows(); i += 8)
+  int64_t count = tileRows() / p.parts();
+  Value own = k.add(start, k.add(k.scale(tiles.part, count), k.scale(tiles.member, 2)));
+  for (int64_t i = 0; i < count; i += 8)
     for (int64_t j : {0, 1})
       columns.push_back(k.add(own, k.index(i + j)));
   return columns;
@@ -328,11 +356,20 @@ Value AttentionKernel::statistic(Value head, Value query) {
   return k.add(k.scale(row, p.sizes.queries), query);
 }
 
+Value AttentionKernel::leadsQuery(Value query) {
+  Value leads = k.isZero(tiles.member);
+  if (p.parts() > 1)
+    leads = arith::AndIOp::create(k.b, leads, k.isZero(tiles.part));
+  if (p.sizes.queries % kRows != 0)
+    leads = arith::AndIOp::create(k.b, leads, k.lessThan(query, k.index(p.sizes.queries)));
+  return leads;
+}
+
 void AttentionKernel::storeRows(const Fragment &sums, ArrayRef<Value> factors, const AttentionRows &rows, Value head) {
-  int64_t width = std::min<int64_t>(rows.aligned(), 2);
+  int64_t width = std::min<int64_t>(rows.aligned(), 2), columns = sums.size() * 2;
   Value start = k.add(k.index(rows.view.offset), k.scale(head, rows.headSize));
   start = k.add(start, k.scale(batch, rows.length() * rows.stride()));
-  Value buffer = k.buffer(rows.view.root), pair = k.scale(tiles.member, 2);
+  Value buffer = k.buffer(rows.view.root), pair = k.add(k.scale(tiles.part, columns), k.scale(tiles.member, 2));
   for (auto [half, row] : llvm::enumerate(ownRows())) {
     Value isRow = rows.length() % kRows == 0 ? Value() : k.lessThan(row, k.index(rows.length()));
     k.when(isRow, [&, half = half, row = row] {
@@ -341,7 +378,8 @@ void AttentionKernel::storeRows(const Fragment &sums, ArrayRef<Value> factors, c
         for (int64_t j = 0; j < 2; j += width) {
           int64_t tile = i / 4 * 8;
           Value column = k.add(pair, k.index(tile + j));
-          Value isColumn = tile + 8 <= rows.headSize ? Value() : k.lessThan(column, k.index(rows.headSize));
+          bool isInside = (p.parts() - 1) * columns + tile + 8 <= rows.headSize;
+          Value isColumn = isInside ? Value() : k.lessThan(column, k.index(rows.headSize));
           k.when(isColumn, [&] {
             SmallVector<Value> values;
             for (int64_t lane = 0; lane < width; ++lane)

@@ -4,7 +4,8 @@
 //===----------------------------------------------------------------------===//
 // Tiles of queries meet tiles of keys (Dao et al., "FlashAttention", 2022); no buffer grows with the product of the
 // lengths. A block of four warps has 64 rows, 16 a warp, and walks tiles of the others, of which the next is copied
-// while one is computed.
+// while one is computed. The sums of heads longer than 128 are too many for a warp's registers: two warps have the same
+// rows, of scores each half of a tile's columns, of sums each half of a head's.
 //===----------------------------------------------------------------------===//
 #ifndef DROVER_LIB_CONVERSION_TFMTORT_GPUATTENTION_H
 #define DROVER_LIB_CONVERSION_TFMTORT_GPUATTENTION_H
@@ -16,7 +17,11 @@
 namespace drover::lower {
 
 /// The longest heads that the kernels' registers have room for.
-constexpr int64_t kLongestHead = 128;
+constexpr int64_t kLongestHead = 256;
+
+/// On an attention that is to be computed by wgmma; marks those of a body for which there are such kernels.
+constexpr llvm::StringLiteral kWarpgroupAttr = "drover.warpgroup";
+void markWarpgroupAttention(mlir::Operation *body);
 
 /// A [B, S, heads * size] operand.
 struct AttentionRows {
@@ -35,10 +40,17 @@ struct AttentionProblem {
 
   AttentionRows rows(mlir::Value value, int64_t headSize) const;
   int64_t group() const { return sizes.heads / sizes.kv_heads; }
-  /// Rows of the tiles that are walked: with the sums of longer heads there are registers for fewer.
-  static int64_t tileRows(int64_t longestHead) { return padded(longestHead) <= 64 ? 64 : 32; }
-  int64_t tileRows() const { return tileRows(std::max(query.headSize, value.headSize)); }
-  static int64_t padded(int64_t headSize) { return (headSize + 15) / 16 * 16; }
+  /// Rows of the tiles that are walked: with longer heads there are registers, and of f32 shared memory, for fewer.
+  static int64_t tileRows(int64_t longestHead, mlir::Type element, bool warpgroup, bool backward) {
+    if (longestHead > 128)
+      return element.isF32() ? 16 : 32;
+    return longestHead > 64 && (backward || !warpgroup) ? 32 : 64;
+  }
+  int64_t tileRows() const { return tileRows(longestHead(), query.element, warpgroup, backward); }
+  int64_t longestHead() const { return std::max(query.headSize, value.headSize); }
+  /// How many warps have the same rows.
+  int64_t parts() const { return longestHead() > 128 ? 2 : 1; }
+  int64_t padded(int64_t headSize) const { return llvm::alignTo(headSize, 16 * parts()); }
   /// From a query's number to its place among the keys, where there is no query_index.
   int64_t shift() const { return causal == tfm::CausalKind::BottomRight ? sizes.keys - sizes.queries : 0; }
 
@@ -50,6 +62,7 @@ struct AttentionProblem {
   llvm::ArrayRef<float> slopes;
   mlir::Value mask, keyMask, documents, queryIndex, logSumExp;
   AttentionRows query, key, value;
+  bool warpgroup, backward; // warpgroup: by wgmma
   /// Which documents a tile of keys, of queries has: the workspace's, null where there are no documents.
   mlir::Value keyDocuments, queryDocuments;
 };
@@ -57,33 +70,34 @@ struct AttentionProblem {
 /// What both directions share.
 class AttentionKernel {
 protected:
-  static constexpr int64_t kWarps = 4, kRows = kWarps * GpuTiles::kRows, kThreads = kWarps * GpuKernel::kWarp;
+  static constexpr int64_t kWarps = 4, kRows = kWarps * GpuTiles::kRows; // of a part
 
   AttentionKernel(BodyEmitter &emitter, const AttentionProblem &problem);
 
   int64_t tileRows() const { return p.tileRows(); }
-  static int64_t padded(int64_t headSize) { return AttentionProblem::padded(headSize); }
 
   /// The block's tile of `length` rows, its batch, and one of `heads`: tiles with the most work come first.
   void placeBlock(int64_t length, int64_t heads, bool lastFirst);
-  int64_t numBlocks(int64_t length, int64_t heads) const;
+  /// Launches the blocks that placeBlock tells apart.
+  void launch(int64_t length, int64_t heads);
 
   SharedTile tileOf(const AttentionRows &rows, int64_t count, int64_t stages = 1) {
-    return tiles.allocate(count, padded(rows.headSize), stages);
+    return tiles.allocate(count, p.padded(rows.headSize), stages);
   }
+  /// The thread's sums over the columns of a head.
+  Fragment noSums(const AttentionRows &rows) { return tiles.zeros(p.padded(rows.headSize)); }
   void startCopy(const SharedTile &tile, const AttentionRows &rows, mlir::Value head, mlir::Value row);
   using Start = llvm::function_ref<void(mlir::Value step, mlir::Value stage)>;
   using Compute =
       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value step, mlir::Value stage, mlir::ValueRange)>;
-  /// Runs `compute` for `count` tiles, each of which `start` has begun to copy one step before.
-  llvm::SmallVector<mlir::Value> walk(mlir::Value count, mlir::ValueRange carried, Start start, Compute compute);
-  /// The same of those that may have a document of the block's rows, by what is known of tiles; all where there are no
-  /// documents.
+  /// What is known of the documents of tiles.
   struct Meeting {
     mlir::Value ownTiles, otherTiles;
     int64_t ownLength, otherLength;
     llvm::function_ref<mlir::Value(mlir::Value step)> tileOf; // the number of a step's tile
   };
+  /// Runs `compute` for those of `count` tiles that may have a document of the block's rows, and for all where there
+  /// are no documents; `start` has begun to copy each while the one before was computed.
   llvm::SmallVector<mlir::Value> walk(mlir::Value count, mlir::ValueRange carried, const Meeting &meeting, Start start,
                                       Compute compute);
   /// Of the tile that starts at a row.
@@ -121,6 +135,8 @@ protected:
   void storeRows(const Fragment &sums, mlir::ArrayRef<mlir::Value> factors, const AttentionRows &rows,
                  mlir::Value head);
   mlir::Value statistic(mlir::Value head, mlir::Value query);
+  /// Whether the thread is the one that stores what a row of queries has one of.
+  mlir::Value leadsQuery(mlir::Value query);
   mlir::Value clamped(mlir::Value number, int64_t size, int64_t step);
 
   mlir::Value real(double value) { return k.constant(k.b.getF32Type(), value); }
@@ -141,6 +157,8 @@ private:
   std::pair<mlir::Value, mlir::Value> documentsOf(mlir::Value tiles, int64_t length, mlir::Value tile);
   mlir::Value nextMeeting(mlir::Value step, mlir::Value count, const Meeting &meeting, mlir::Value low,
                           mlir::Value high);
+  /// The first step to walk from a step on, or `count`.
+  std::function<mlir::Value(mlir::Value step)> stepsOf(mlir::Value count, const Meeting &meeting);
 };
 
 /// A view that is whole has its element (batch, i) at batch * size + i; a batch of one is for all.
@@ -163,7 +181,8 @@ AttentionProblem::AttentionProblem(const Views &views, Op op)
       causal(op.getCausal()), slopes(op.getAlibiSlopes().value_or(llvm::ArrayRef<float>())), mask(op.getMask()),
       keyMask(op.getKeyMask()), documents(op.getDocuments()), queryIndex(op.getQueryIndex()),
       logSumExp(op.getLogSumExp()), query(rows(op.getQuery(), sizes.head_size)),
-      key(rows(op.getKey(), sizes.head_size)), value(rows(op.getValue(), sizes.value_head_size)) {}
+      key(rows(op.getKey(), sizes.head_size)), value(rows(op.getValue(), sizes.value_head_size)),
+      warpgroup(op->hasAttr(kWarpgroupAttr)), backward(std::is_same_v<Op, tfm::AttentionGradOp>) {}
 
 } // namespace drover::lower
 

@@ -72,7 +72,9 @@ template <typename Op> static void addRangeBytes(Op op, SmallVector<int64_t> &si
   if (!op.getDocuments())
     return;
   drover_attention desc = attentionSizes(op);
-  int64_t rows = AttentionProblem::tileRows(std::max(desc.head_size, desc.value_head_size));
+  int64_t rows =
+      AttentionProblem::tileRows(std::max(desc.head_size, desc.value_head_size), elementTypeOf(op.getQuery()),
+                                 op->hasAttr(kWarpgroupAttr), std::is_same_v<Op, tfm::AttentionGradOp>);
   int64_t element = bytesOf(elementTypeOf(op.getDocuments())), batches = shapeOf(op.getDocuments())[0];
   auto bytes = [&](int64_t length) { return 2 * batches * ((length + rows - 1) / rows) * element; };
   sizes.push_back(bytes(desc.keys));
@@ -129,11 +131,10 @@ Value AttentionKernel::nextMeeting(Value step, Value count, const Meeting &meeti
   return arith::SelectOp::create(k.b, isNone(mask), count, first);
 }
 
-SmallVector<Value> AttentionKernel::walk(Value count, ValueRange carried, const Meeting &meeting, Start start,
-                                         Compute compute) {
+std::function<Value(Value)> AttentionKernel::stepsOf(Value count, const Meeting &meeting) {
   if (!p.documents)
-    return walk(count, carried, start, compute);
-  // What the block's rows have: a tile or two.
+    return [](Value step) { return step; };
+  // What the block's rows have: one tile or several.
   Value tile = numberOfTile(first);
   auto [low, high] = documentsOf(meeting.ownTiles, meeting.ownLength, tile);
   for (int64_t i = 1; i < kRows / tileRows(); ++i) {
@@ -142,28 +143,7 @@ SmallVector<Value> AttentionKernel::walk(Value count, ValueRange carried, const 
     low = minimum(k, low, nextLow);
     high = maximum(k, high, nextHigh);
   }
-  auto nextFrom = [&, low = low, high = high](Value step) { return nextMeeting(step, count, meeting, low, high); };
-  auto startAt = [&](Value step, Value stage) { k.when(k.lessThan(step, count), [&] { start(step, stage); }); };
-  Value zero = k.index(0), one = k.index(1);
-  SmallVector<Value> initial = {nextFrom(zero), zero};
-  startAt(initial[0], zero);
-  tiles.commitCopies();
-  llvm::append_range(initial, carried);
-  auto whileOp = scf::WhileOp::create(
-      k.b, ValueRange(initial).getTypes(), initial,
-      [&](OpBuilder &, Location, ValueRange values) {
-        scf::ConditionOp::create(k.b, k.lessThan(values[0], count), values);
-      },
-      [&](OpBuilder &, Location, ValueRange values) {
-        tiles.finishCopies();
-        k.barrier(); // what was copied is there for all, and all are done with the tile before it
-        Value step = values[0], stage = values[1], other = arith::SubIOp::create(k.b, one, stage);
-        SmallVector<Value> next = {nextFrom(k.add(step, one)), other};
-        startAt(next[0], other);
-        tiles.commitCopies();
-        llvm::append_range(next, compute(step, stage, values.drop_front(2)));
-        scf::YieldOp::create(k.b, next);
-      });
-  tiles.finishCopies();
-  return SmallVector<Value>(whileOp.getResults().drop_front(2));
+  return [this, count, &meeting, low = low, high = high](Value step) {
+    return nextMeeting(step, count, meeting, low, high);
+  };
 }

@@ -39,12 +39,15 @@ private:
 
 /// Scores become probabilities, relative to the new maxima.
 void AttentionForward::addTile(State &state, Fragment &scores) {
-  for (size_t half : {0, 1}) {
-    Value maximum = state.maxima[half];
+  SmallVector<Value> maxima = state.maxima;
+  for (auto [half, maximum] : llvm::enumerate(maxima)) {
     for (size_t i = 2 * half; i < scores.size(); i += 4)
       for (size_t j : {0, 1})
         maximum = k.combine(maximum, scores[i + j], RowReduction::Max);
     maximum = tiles.reduceRow(maximum, RowReduction::Max);
+  }
+  tiles.reduceOverParts(maxima, RowReduction::Max);
+  for (auto [half, maximum] : llvm::enumerate(maxima)) {
     // Where nothing has taken part yet, all are exp2(-inf - 0).
     Value base = arith::SelectOp::create(k.b, isMinusInfinity(maximum), real(0.0), maximum);
     Value factor = k.exp2(minus(state.maxima[half], base)), total = times(state.totals[half], factor);
@@ -56,25 +59,26 @@ void AttentionForward::addTile(State &state, Fragment &scores) {
     for (size_t i = 2 * half; i < state.sums.size(); i += 4)
       for (size_t j : {0, 1})
         state.sums[i + j] = times(state.sums[i + j], factor);
-    state.maxima[half] = maximum;
     state.totals[half] = total;
   }
+  state.maxima = maxima;
 }
 
 void AttentionForward::finish(const State &state) {
   SmallVector<Value> factors;
   View statistics = p.views.of(p.logSumExp);
+  SmallVector<Value> totals;
+  for (Value total : state.totals)
+    totals.push_back(tiles.reduceRow(total, RowReduction::Sum));
+  tiles.reduceOverParts(totals, RowReduction::Sum);
   for (auto [half, row] : llvm::enumerate(ownRows())) {
-    Value total = tiles.reduceRow(state.totals[half], RowReduction::Sum);
+    Value total = totals[half];
     Value isEmpty = arith::CmpFOp::create(k.b, arith::CmpFPredicate::OEQ, total, real(0.0));
     factors.push_back(arith::SelectOp::create(k.b, isEmpty, real(0.0), arith::DivFOp::create(k.b, real(1.0), total)));
     Value logarithm = math::LogOp::create(k.b, arith::SelectOp::create(k.b, isEmpty, real(1.0), total));
     Value sum = arith::AddFOp::create(k.b, times(state.maxima[half], real(kLn2)), logarithm);
     sum = arith::SelectOp::create(k.b, isEmpty, real(-kInfinity), sum);
-    Value leads = k.isZero(tiles.member);
-    if (p.sizes.queries % kRows != 0)
-      leads = arith::AndIOp::create(k.b, leads, k.lessThan(row, k.index(p.sizes.queries)));
-    k.when(leads, [&, row = row] {
+    k.when(leadsQuery(row), [&, row = row] {
       Value at = k.add(k.index(statistics.offset), statistic(head, row));
       k.store(sum, k.buffer(statistics.root), at, k.b.getF32Type());
     });
@@ -93,7 +97,7 @@ void AttentionForward::emit() {
   for (Value row : ownRows())
     queries.push_back(queryAt(row));
   Value none = real(-kInfinity), zero = real(0.0);
-  SmallVector<Value> initial = GpuTiles::zeros(k, padded(p.value.headSize));
+  SmallVector<Value> initial = noSums(p.value);
   initial.append({none, none, zero, zero});
   startCopy(queryTile, p.query, head, first);
   auto start = [&](Value step, Value stage) {
@@ -108,13 +112,13 @@ void AttentionForward::emit() {
       keys.push_back(keyAt(column, head));
     score(scores, {queries, keys, first, keyOf(step), head});
     addTile(state, scores);
-    tiles.addProduct(state.sums, scores, tiles.stage(valueTile, stage));
+    tiles.addProducts({{state.sums, scores, tiles.stage(valueTile, stage)}});
     return state.all();
   };
   auto tileOf = [&, from = from](Value step) { return k.add(numberOfTile(from), step); };
   Meeting meeting = {p.queryDocuments, p.keyDocuments, p.sizes.queries, p.sizes.keys, tileOf};
   finish(State(walk(count, initial, meeting, start, compute)));
-  k.launchBlocks(numBlocks(p.sizes.queries, p.sizes.heads), kThreads);
+  launch(p.sizes.queries, p.sizes.heads);
 }
 
 void lower::emitGpuAttention(BodyEmitter &emitter, const Views &views, tfm::AttentionOp op) {

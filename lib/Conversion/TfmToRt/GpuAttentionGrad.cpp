@@ -104,10 +104,7 @@ Value QueryGradient::deltaOf(Value row) {
                        return {arith::AddFOp::create(k.b, carried[0], part)};
                      })[0];
   sum = tiles.reduceRow(sum, RowReduction::Sum);
-  Value leads = k.isZero(tiles.member);
-  if (p.sizes.queries % kRows != 0)
-    leads = arith::AndIOp::create(k.b, leads, k.lessThan(row, k.index(p.sizes.queries)));
-  k.when(leads, [&] { k.store(sum, deltas, statistic(head, row), k.b.getF32Type()); });
+  k.when(leadsQuery(row), [&] { k.store(sum, deltas, statistic(head, row), k.b.getF32Type()); });
   return sum;
 }
 
@@ -140,14 +137,14 @@ void QueryGradient::emit() {
     for (Value column : ownColumns(keyOf(step)))
       keys.push_back(keyAt(column, head));
     differentiate(scores, gradients, {queries, keys, first, keyOf(step), head}, bases, rowDeltas);
-    tiles.addProduct(sums, gradients, ownKeys);
+    tiles.addProducts({{sums, gradients, ownKeys}});
     return sums;
   };
   auto tileOf = [&, from = from](Value step) { return k.add(numberOfTile(from), step); };
   Meeting meeting = {p.queryDocuments, p.keyDocuments, p.sizes.queries, p.sizes.keys, tileOf};
-  Fragment sums = walk(count, GpuTiles::zeros(k, padded(p.query.headSize)), meeting, start, compute);
+  Fragment sums = walk(count, noSums(p.query), meeting, start, compute);
   storeRows(sums, {real(p.scale), real(p.scale)}, o.queryGrad, head);
-  k.launchBlocks(numBlocks(p.sizes.queries, p.sizes.heads), kThreads);
+  launch(p.sizes.queries, p.sizes.heads);
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,7 +173,9 @@ void KeyGradient::emit() {
   SmallVector<Key> keys;
   for (Value row : ownRows())
     keys.push_back(keyAt(row, firstHead));
-  size_t numKeySums = padded(p.key.headSize) / 2;
+  SmallVector<Value> initial = noSums(p.key);
+  size_t numKeySums = initial.size();
+  initial.append(noSums(p.value));
   auto compute = [&](Value step, Value stage, ValueRange carried) {
     Fragment keySums = llvm::to_vector(carried.take_front(numKeySums));
     Fragment valueSums = llvm::to_vector(carried.drop_front(numKeySums));
@@ -195,12 +194,9 @@ void KeyGradient::emit() {
       rowDeltas.push_back(k.load(deltas, statistic(queryHead, there), k.b.getF32Type()));
     }
     differentiate(scores, gradients, {queries, keys, firstQuery, first, queryHead, true}, bases, rowDeltas);
-    tiles.addProduct(valueSums, scores, ownGradients);
-    tiles.addProduct(keySums, gradients, ownQueries);
+    tiles.addProducts({{valueSums, scores, ownGradients}, {keySums, gradients, ownQueries}});
     return llvm::to_vector(llvm::concat<const Value>(keySums, valueSums));
   };
-  SmallVector<Value> initial = GpuTiles::zeros(k, padded(p.key.headSize));
-  initial.append(GpuTiles::zeros(k, padded(p.value.headSize)));
   auto tileOf = [&, from = from, perHead = perHead](Value step) {
     Value divisor = arith::MaxUIOp::create(k.b, perHead, k.index(1)); // asked for a step where there may be none
     return k.add(numberOfTile(from), arith::RemUIOp::create(k.b, step, divisor));
@@ -210,7 +206,7 @@ void KeyGradient::emit() {
   Fragment keySums(ArrayRef(sums).take_front(numKeySums)), valueSums(ArrayRef(sums).drop_front(numKeySums));
   storeRows(keySums, {real(p.scale), real(p.scale)}, o.keyGrad, head);
   storeRows(valueSums, {real(1.0), real(1.0)}, o.valueGrad, head);
-  k.launchBlocks(numBlocks(p.sizes.keys, p.sizes.kv_heads), kThreads);
+  launch(p.sizes.keys, p.sizes.kv_heads);
 }
 
 void lower::emitGpuAttentionGrad(BodyEmitter &emitter, const Views &views, tfm::AttentionGradOp op) {

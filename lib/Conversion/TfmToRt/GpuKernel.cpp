@@ -213,6 +213,11 @@ void GpuKernel::launch(Value count, int64_t) {
   launchBlocks(blocks, kThreads);
 }
 
+void GpuKernel::setOnlyForHopper() {
+  Attribute target = NVVM::NVVMTargetAttr::get(b.getContext(), /*optLevel=*/3, "nvptx64-nvidia-cuda", "sm_90a");
+  cast<gpu::GPUModuleOp>(module).setTargetsAttr(b.getArrayAttr(target));
+}
+
 void GpuKernel::setResidentBlocks(int64_t blocks) {
   function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(static_cast<int32_t>(blocks)));
 }
@@ -225,7 +230,7 @@ void GpuKernel::launchBlocks(Value blocks, int64_t threads) {
     bool isGiven = sharedBytes > kOwnSharedBytes; // by the launch
     auto type = LLVM::LLVMArrayType::get(b.getI8Type(), isGiven ? 0 : sharedBytes);
     LLVM::GlobalOp::create(b, type, /*isConstant=*/false, isGiven ? LLVM::Linkage::External : LLVM::Linkage::Internal,
-                           kSharedName, Attribute(), kAlignment, kShared);
+                           kSharedName, Attribute(), sharedAlignment, kShared);
   }
   auto size = b.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1});
   function->setAttr(NVVM::NVVMDialect::getKernelFuncAttrName(), b.getUnitAttr());
@@ -356,9 +361,10 @@ Value GpuKernel::ballot(Value predicate) {
   return NVVM::VoteSyncOp::create(b, b.getI32Type(), all, predicate, NVVM::VoteSyncKind::ballot);
 }
 
-int64_t GpuKernel::allocateShared(int64_t bytes) {
-  int64_t offset = sharedBytes;
-  sharedBytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+int64_t GpuKernel::allocateShared(int64_t bytes, int64_t alignment) {
+  int64_t offset = llvm::alignTo(sharedBytes, alignment);
+  sharedBytes = offset + llvm::alignTo(bytes, kAlignment);
+  sharedAlignment = std::max(sharedAlignment, alignment);
   return offset;
 }
 

@@ -33,6 +33,8 @@ public:
   /// Ends the kernel and launches `blocks` blocks of `threads` threads.
   void launchBlocks(mlir::Value blocks, int64_t threads);
   void launchBlocks(int64_t blocks, int64_t threads) { launchBlocks(emitter.index(blocks), threads); }
+  /// The kernel has instructions of compute capability 9.0 alone.
+  void setOnlyForHopper();
   /// Blocks that a multiprocessor is to hold: ptxas saves no registers for more of them.
   void setResidentBlocks(int64_t blocks);
 
@@ -60,7 +62,7 @@ public:
   }
 
   /// The offset of bytes of shared memory, and the address of an offset.
-  int64_t allocateShared(int64_t bytes);
+  int64_t allocateShared(int64_t bytes, int64_t alignment = 16);
   mlir::Value sharedAddress(mlir::Value offset);
   /// The address of an element of an argument's memory.
   mlir::Value globalAddress(mlir::Value buffer, mlir::Value at, mlir::Type element);
@@ -98,7 +100,7 @@ private:
   llvm::SmallVector<std::pair<mlir::Value, mlir::BlockArgument>> numbers;
   mlir::BlockArgument checkNumber, errorWords;
   std::string check;
-  int64_t sharedBytes = 0;
+  int64_t sharedBytes = 0, sharedAlignment = 16;
   mlir::Value threadIndex, blockIndex;
   mlir::arith::ConstantOp indexCount; // of a kernel over indices
 };

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 #include "LibraryCalls.h"
 #include "../AttentionSizes.h"
+#include "CudnnConditions.h"
 #include "GpuAttention.h"
 #include "SpecialKernels.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -182,12 +183,52 @@ static void emitAttentionGrad(BodyEmitter &emitter, const Views &views, tfm::Att
 }
 
 //===----------------------------------------------------------------------===//
+// By cuDNN
+//===----------------------------------------------------------------------===//
+
+static constexpr StringLiteral kCudnnAttr = "drover.cudnn";
+
+template <typename Op> static CudnnQuestion cudnnQuestion(Op op, bool backward, Type keyGrad) {
+  CudnnQuestion question;
+  drover_attention &sizes = question.sizes = attentionSizes(op);
+  sizes.dtype = elementTypeOf(op.getQuery()).isBF16() ? DROVER_BF16 : DROVER_F32;
+  sizes.dtype_kv_grad = keyGrad.isBF16() ? DROVER_BF16 : DROVER_F32;
+  sizes.causal = static_cast<int32_t>(op.getCausal());
+  sizes.window = op.getWindow().value_or(0);
+  sizes.softcap = op.getSoftcap() ? op.getSoftcap()->convertToDouble() : 0.0;
+  question.backward = backward;
+  question.hasMask = bool(op.getMask());
+  question.hasKeyMask = bool(op.getKeyMask());
+  question.hasDocuments = bool(op.getDocuments());
+  question.hasQueryIndex = bool(op.getQueryIndex());
+  question.hasSlopes = op.getAlibiSlopes().has_value();
+  return question;
+}
+
+template <typename Op> static void markCudnn(Op op, const CudnnQuestion &question) {
+  std::string reason = whyNotCudnn(question);
+  if (reason.empty())
+    op->setAttr(kCudnnAttr, UnitAttr::get(op.getContext()));
+  else
+    op.emitWarning("attention is computed by a generated kernel, since cuDNN's is not taken for ") << reason;
+}
+
+void lower::markCudnnAttention(Operation *body) {
+  body->walk([](tfm::AttentionOp op) { markCudnn(op, cudnnQuestion(op, false, elementTypeOf(op.getKey()))); });
+  body->walk([](tfm::AttentionGradOp op) { markCudnn(op, cudnnQuestion(op, true, elementTypeOf(op.getKeyGrad()))); });
+}
+
+//===----------------------------------------------------------------------===//
 // Dispatch
 //===----------------------------------------------------------------------===//
 
 SmallVector<int64_t> lower::libraryScratchBytes(Operation *op, Target target) {
   auto attention = dyn_cast<tfm::AttentionOp>(op);
   auto gradient = dyn_cast<tfm::AttentionGradOp>(op);
+  if (op->hasAttr(kCudnnAttr)) {
+    drover_attention sizes = attention ? attentionSizes(attention) : attentionSizes(gradient);
+    return {drover_cudnn_workspace(&sizes, bool(gradient))};
+  }
   if (attention)
     return target == Target::Cuda ? gpuAttentionScratchBytes(attention) : SmallVector{attentionWorkspace(attention)};
   if (gradient)
@@ -225,7 +266,7 @@ void lower::emitLibraryCall(BodyEmitter &emitter, const Views &views, Operation 
   if (isMatmul(op))
     return emitMatmul(emitter, *matmulViews(op, views.of(op->getOperand(0)), views.of(op->getOperand(1)), target),
                       store);
-  bool isCuda = emitter.target == Target::Cuda;
+  bool isCuda = emitter.target == Target::Cuda && !op->hasAttr(kCudnnAttr);
   if (auto attention = dyn_cast<tfm::AttentionOp>(op))
     return isCuda ? emitGpuAttention(emitter, views, attention) : emitAttention(emitter, views, attention);
   if (auto gradient = dyn_cast<tfm::AttentionGradOp>(op))

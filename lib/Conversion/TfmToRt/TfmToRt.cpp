@@ -5,7 +5,9 @@
 #include "drover/Conversion/TfmToRt/TfmToRt.h"
 #include "BodyPlan.h"
 #include "Collectives.h"
+#include "CudnnConditions.h"
 #include "Emitter.h"
+#include "GpuAttention.h"
 #include "LibraryCalls.h"
 #include "SpecialKernels.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -342,6 +344,10 @@ struct ConvertTfmToRt : drover::impl::ConvertTfmToRtBase<ConvertTfmToRt> {
       module.emitError("target is host or cuda, not '") << target << "'";
       return signalPassFailure();
     }
+    if (attention != "generated" && attention != "wgmma" && attention != "cudnn") {
+      module.emitError("attention is generated, wgmma or cudnn, not '") << attention << "'";
+      return signalPassFailure();
+    }
     Target kind = target == "cuda" ? Target::Cuda : Target::Host;
     SmallVector<func::FuncOp> bodies;
     for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
@@ -351,6 +357,10 @@ struct ConvertTfmToRt : drover::impl::ConvertTfmToRtBase<ConvertTfmToRt> {
         bodies.push_back(func);
     }
     for (func::FuncOp func : bodies) {
+      if (kind == Target::Cuda && attention == "wgmma")
+        markWarpgroupAttention(func);
+      if (kind == Target::Cuda && attention == "cudnn")
+        markCudnnAttention(func);
       if (failed(BodyLowering(module, func, kind, lanes, tpOverlap == "bulk").run()))
         return signalPassFailure();
       ++numBodies;

@@ -70,7 +70,10 @@ FailureOr<cuda::Cubin> cuda::assemble(Location location, StringRef ptx) {
   llvm::raw_fd_ostream(source.path, code) << ptx;
   if (code)
     return emitError(location) << "cannot write '" << source.path << "': " << code.message();
-  std::string message, architecture = "-arch=sm_" + std::to_string(kArchitecture);
+  SmallVector<StringRef> named;
+  if (!llvm::Regex("\\.target (sm_[0-9a-z]+)").match(ptx, &named))
+    return emitError(location) << "the PTX of a kernel has no .target";
+  std::string message, architecture = ("-arch=" + named[1]).str();
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(log.path), StringRef(log.path)};
   int status = llvm::sys::ExecuteAndWait(ptxas, {ptxas, architecture, "-v", "-o", image.path, source.path},
                                          std::nullopt, redirects, 0, 0, &message);
@@ -90,5 +93,6 @@ FailureOr<cuda::Cubin> cuda::assemble(Location location, StringRef ptx) {
   cubin.resources.stackBytes = numberBefore(text, "bytes stack frame");
   cubin.resources.spillStoreBytes = numberBefore(text, "bytes spill stores");
   cubin.resources.spillLoadBytes = numberBefore(text, "bytes spill loads");
+  cubin.resources.serializesWgmma = text.contains("serialized");
   return cubin;
 }

@@ -4,8 +4,11 @@
 //===----------------------------------------------------------------------===//
 #include "../Optimize.h"
 #include "drover/Target/Cuda/Cuda.h"
+#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "mlir/Transforms/DialectConversion.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -16,7 +19,23 @@
 using namespace mlir;
 using namespace drover;
 
-static std::unique_ptr<llvm::TargetMachine> createMachine(std::string &error) {
+std::string cuda::architectureOf(gpu::GPUModuleOp kernel) {
+  if (ArrayAttr targets = kernel.getTargetsAttr())
+    for (auto target : targets.getAsRange<NVVM::NVVMTargetAttr>())
+      return target.getChip().str();
+  return "sm_" + std::to_string(cuda::kArchitecture);
+}
+
+/// What NVVM has no intrinsics for becomes inline PTX; nothing of that are kernels for all architectures.
+static LogicalResult convertInstructions(gpu::GPUModuleOp kernel) {
+  RewritePatternSet patterns(kernel.getContext());
+  populateNVVMToLLVMConversionPatterns(patterns);
+  ConversionTarget target(*kernel.getContext());
+  target.addLegalDialect<LLVM::LLVMDialect>();
+  return applyPartialConversion(kernel, target, std::move(patterns));
+}
+
+static std::unique_ptr<llvm::TargetMachine> createMachine(const std::string &architecture, std::string &error) {
   static std::once_flag initialized;
   std::call_once(initialized, [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -29,18 +48,20 @@ static std::unique_ptr<llvm::TargetMachine> createMachine(std::string &error) {
   if (!target)
     return nullptr;
   llvm::TargetOptions options;
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, "sm_" + std::to_string(cuda::kArchitecture), "+ptx80", options, std::nullopt,
-                                  std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      triple, architecture, "+ptx80", options, std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
 FailureOr<std::string> cuda::emitPtx(gpu::GPUModuleOp kernel) {
   std::string error;
-  std::unique_ptr<llvm::TargetMachine> machine = createMachine(error);
+  std::unique_ptr<llvm::TargetMachine> machine = createMachine(architectureOf(kernel), error);
   if (!machine)
     return kernel.emitError(error);
+  OwningOpRef<gpu::GPUModuleOp> converted = kernel.clone();
+  if (failed(convertInstructions(*converted)))
+    return failure();
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(kernel, context, kernel.getName());
+  std::unique_ptr<llvm::Module> module = translateModuleToLLVMIR(*converted, context, kernel.getName());
   if (!module)
     return failure();
   module->setDataLayout(machine->createDataLayout());

@@ -111,15 +111,17 @@ FailureOr<std::vector<host::GpuImage>> cuda::emitImages(ModuleOp module, const I
     FailureOr<std::string> ptx = emitPtx(kernel);
     if (failed(ptx))
       return failure();
-    image.ptx = std::move(*ptx);
+    image.isArchitectureSpecific = architectureOf(kernel) != "sm_" + std::to_string(kArchitecture);
+    if (!options.assembled || !image.isArchitectureSpecific) // PTX for one architecture is none for newer ones
+      image.ptx = *ptx;
     if (!options.assembled)
       return success();
-    std::string path = cache.pathOf(image.ptx);
+    std::string path = cache.pathOf(*ptx);
     if (!path.empty())
       image.cubin = CubinCache::read(path);
     if (!image.cubin.empty())
       return success();
-    FailureOr<Cubin> cubin = assemble(kernel.getLoc(), image.ptx);
+    FailureOr<Cubin> cubin = assemble(kernel.getLoc(), *ptx);
     if (failed(cubin))
       return failure();
     image.cubin = std::move(cubin->image);

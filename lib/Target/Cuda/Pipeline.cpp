@@ -10,7 +10,6 @@
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
@@ -30,7 +29,6 @@ void cuda::registerExtensions(DialectRegistry &registry) {
   arith::registerConvertArithToLLVMInterface(registry);
   cf::registerConvertControlFlowToLLVMInterface(registry);
   registerConvertMathToLLVMInterface(registry);
-  registerConvertNVVMToLLVMInterface(registry);
   ub::registerConvertUBToLLVMInterface(registry);
   vector::registerConvertVectorToLLVMInterface(registry);
   registerBuiltinDialectTranslation(registry);
@@ -60,6 +58,7 @@ void cuda::buildCudaLoweringPipeline(OpPassManager &manager, const host::HostOpt
   ConvertTfmToRtOptions rtOptions;
   rtOptions.target = "cuda";
   rtOptions.tpOverlap = options.tpOverlap;
+  rtOptions.attention = options.attention;
   manager.addPass(createConvertTfmToRt(rtOptions));
   manager.addNestedPass<func::FuncOp>(createCSEPass());
   manager.addPass(rt::createRtVerifyCollectives());

@@ -2,6 +2,7 @@
 // Part of drover, under the Apache License v2.0. See LICENSE.
 // SPDX-License-Identifier: Apache-2.0
 //===----------------------------------------------------------------------===//
+#include "device/DeviceAttention.h"
 #include "device/DeviceMatmul.h"
 #include "drover/rt/body_device.h"
 #include "drover/rt/error.h"
@@ -44,6 +45,30 @@ void drover_device::matmul(const drover_matmul &description, const void *a, cons
     if (!products)
       fail(device.describe(), ": a body has a matrix product, but cuBLASLt was not opened");
     products->run(description, a, b, c, add);
+  });
+}
+
+void drover_device::openAttention(const std::string &library) {
+  attentions = std::make_unique<DeviceAttention>(device, stream, library);
+}
+
+void drover_device::attention(const drover_attention &description, const void *query, const void *key,
+                              const void *value, void *result, void *logSumExp, void *workspace) {
+  guarded([&] {
+    if (!attentions)
+      openAttention();
+    attentions->forward(description, query, key, value, result, logSumExp, workspace);
+  });
+}
+
+void drover_device::attentionGrad(const drover_attention &description, const void *query, const void *key,
+                                  const void *value, const void *result, const void *logSumExp, const void *gradient,
+                                  void *queryGrad, void *keyGrad, void *valueGrad, void *workspace) {
+  guarded([&] {
+    if (!attentions)
+      openAttention();
+    attentions->backward(description, query, key, value, result, logSumExp, gradient, queryGrad, keyGrad, valueGrad,
+                         workspace);
   });
 }
 

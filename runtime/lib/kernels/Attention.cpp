@@ -6,6 +6,7 @@
 // calculation for softmax", 2018; Dao et al., "FlashAttention", 2022): no buffer grows with the lengths. The heads that
 // share a kv head are stacked, so that a tile of keys is packed once for all of them.
 //===----------------------------------------------------------------------===//
+#include "drover/rt/body_device.h"
 #include "kernels/AttentionTiles.h"
 #include "kernels/Loops.h"
 #include "kernels/Scratch.h"
@@ -189,6 +190,8 @@ extern "C" void drover_rt_attention(const drover_call *call, const drover_attent
                                     const void *key, const void *value, const void *mask, const void *key_mask,
                                     const void *documents, const int64_t *query_index, void *result, void *log_sum_exp,
                                     void *workspace) {
+  if (call && call->device)
+    return call->device->attention(*desc, query, key, value, result, log_sum_exp, workspace);
   checkAttention(*desc);
   const AttentionMask masks(*desc, mask, key_mask, documents, query_index);
   AttentionForward(*desc, masks, query, key, value, result, static_cast<float *>(log_sum_exp)).run(call);

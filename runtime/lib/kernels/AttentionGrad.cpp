@@ -9,6 +9,7 @@
 // passes, over tiles of keys and over tiles of queries, at 7/5 of the work. Either way dQ of a tile is summed over the
 // keys in order, and dK, dV over heads and queries in order: the results agree bitwise, for any number of threads.
 //===----------------------------------------------------------------------===//
+#include "drover/rt/body_device.h"
 #include "kernels/AttentionTiles.h"
 #include "kernels/Loops.h"
 #include "kernels/Scratch.h"
@@ -290,6 +291,9 @@ extern "C" void drover_rt_attention_grad(const drover_call *call, const drover_a
                                          const void *log_sum_exp, const void *gradient, const void *mask,
                                          const void *key_mask, const void *documents, const int64_t *query_index,
                                          void *query_grad, void *key_grad, void *value_grad, void *workspace) {
+  if (call && call->device)
+    return call->device->attentionGrad(*desc, query, key, value, result, log_sum_exp, gradient, query_grad, key_grad,
+                                       value_grad, workspace);
   checkAttention(*desc);
   checkFloatType("attention gradient", desc->dtype_kv_grad);
   const AttentionMask masks(*desc, mask, key_mask, documents, query_index);

@@ -25,6 +25,12 @@ constexpr Case kCases[] = {
     {"CausalOverSeveralTiles", 2, 150, 150, 2, 1, 24, 24, "", "causal top_left", "", ""},
     {"CausalInWholeTiles", 1, 128, 128, 2, 2, 64, 64, "", "causal top_left", "", ""},
     {"LongHeads", 1, 70, 70, 3, 1, 128, 128, "", "causal top_left", "", ""},
+    {"LongestHeads", 1, 70, 70, 2, 1, 256, 256, "", "causal top_left", "", ""},
+    {"LongKeysOfShorterValues", 1, 20, 70, 1, 1, 192, 128, "", "causal bottom_right", "", ""},
+    {"LongHeadsThatNoAccessFits", 1, 9, 20, 1, 1, 131, 133, "", "", "", ", alibi_slopes = array<f32: 0.5>"},
+    {"LongHeadsInDocuments", 1, 70, 70, 2, 1, 136, 168, ", %m: tensor<BxSxi32> {test.range = array<i64: 0, 3>}",
+     "documents %m causal top_left", ", tensor<BxSxi32>", ", window = 33 : i64, softcap = 2.0 : f64"},
+    {"LongHeadsAndMask", 1, 20, 40, 2, 1, 144, 8, ", %m: tensor<1xHxSxTxf32>", "mask %m", ", tensor<1xHxSxTxf32>", ""},
     {"HeadsOfOtherValues", 1, 40, 70, 2, 2, 40, 72, "", "", "", ""},
     {"HeadsThatNoAccessFits", 1, 9, 11, 3, 3, 7, 5, "", "", "", ""},
     {"LastQueriesOfALongerSequence", 1, 70, 131, 2, 2, 16, 16, "", "causal bottom_right", "", ""},
@@ -97,6 +103,25 @@ INSTANTIATE_TEST_SUITE_P(Cases, CudaAttention,
 TEST_P(CudaAttention, EqualsTheInterpreter) {
   auto [c, element] = GetParam();
   expectMatches(textOf(c, element), std::string(element) == "f32" ? kF32 : kBF16);
+}
+
+// By wgmma: lengths that are no multiples of a tile, both head sizes and both at once, and what else tells pairs apart.
+constexpr Case kWarpgroupCases[] = {
+    {"Causal", 1, 100, 100, 2, 1, 64, 64, "", "causal top_left", "", ""},
+    {"LongHeads", 1, 64, 90, 1, 1, 128, 128, "", "causal bottom_right", "", ""},
+    {"HeadsOfOtherValues", 1, 70, 70, 1, 1, 128, 64, "", "", "", ", window = 20 : i64, softcap = 2.0 : f64"},
+    {"Documents", 2, 90, 90, 1, 1, 64, 64, ", %m: tensor<BxSxi32> {test.range = array<i64: 0, 3>}",
+     "documents %m causal top_left", ", tensor<BxSxi32>", ""},
+};
+
+class CudaWarpgroupAttention : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Cases, CudaWarpgroupAttention, ::testing::ValuesIn(kWarpgroupCases),
+                         [](const auto &info) { return std::string(info.param.name); });
+
+TEST_P(CudaWarpgroupAttention, EqualsTheInterpreter) {
+  drover::host::HostOptions options;
+  options.attention = "wgmma";
+  expectMatches(textOf(GetParam(), "bf16"), kBF16, 0, "body", 1, {}, options);
 }
 
 } // namespace

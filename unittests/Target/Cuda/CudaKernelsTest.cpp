@@ -8,7 +8,7 @@
 #include "drover/Target/Cuda/Cuda.h"
 #include "emu.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Parser/Parser.h"
 #include <gtest/gtest.h>
 
@@ -23,19 +23,29 @@ struct Case {
   const char *name;
   int registers;
   int sharedBytes = 512; // and the most shared memory of a block
+  const char *attention = "generated";
 };
 constexpr Case kCases[] = {
     {"adamw", 48},
     {"attention_128_bf16", 255, 52224},
     {"attention_128_f32", 255, 110592},
+    {"attention_256_bf16", 255, 107520},
+    {"attention_256_f32", 255, 139264},
     {"attention_64_bf16", 255, 46080},
     {"attention_64_f32", 255, 104448},
     {"attention_documents_128_bf16", 255, 52224},
     {"attention_grad_128_bf16", 255, 69632},
     {"attention_grad_128_f32", 255, 144384},
+    {"attention_grad_256_bf16", 255, 145408},
+    {"attention_grad_256_f32", 255, 209920},
     {"attention_grad_64_bf16", 255, 55296},
     {"attention_grad_64_f32", 255, 121856},
     {"attention_grad_documents_128_bf16", 255, 69632},
+    {"attention_64_bf16", 128, 49152, "wgmma"},
+    {"attention_128_bf16", 168, 90112, "wgmma"},
+    {"attention_documents_128_bf16", 168, 90112, "wgmma"},
+    {"attention_grad_64_bf16", 224, 65536, "wgmma"},
+    {"attention_grad_128_bf16", 255, 81920, "wgmma"},
     {"cast_parameters", 24},
     {"embedding_bf16", 32},
     {"embedding_f32", 32},
@@ -64,7 +74,7 @@ constexpr Case kCases[] = {
 
 /// One body of that file, lowered.
 struct Lowered {
-  explicit Lowered(StringRef name) : context(MLIRContext::Threading::DISABLED) {
+  Lowered(StringRef name, const host::HostOptions &options) : context(MLIRContext::Threading::DISABLED) {
     DialectRegistry registry;
     cuda::registerExtensions(registry);
     context.appendDialectRegistry(registry);
@@ -74,7 +84,7 @@ struct Lowered {
       if (body.getName() != name)
         body.erase();
     PassManager manager(&context);
-    cuda::buildCudaLoweringPipeline(manager, {});
+    cuda::buildCudaLoweringPipeline(manager, options);
     if (!module || failed(manager.run(*module)))
       module = nullptr;
   }
@@ -88,16 +98,26 @@ int sharedBytesOf(gpu::GPUModuleOp kernel) {
   return static_cast<int>(function->getAttrOfType<IntegerAttr>(rt::GpuLaunchOp::kSharedBytesAttr).getInt());
 }
 
+int threadsOf(gpu::GPUModuleOp kernel) {
+  Operation *function = kernel.lookupSymbol(kernel.getName());
+  return function->getAttrOfType<DenseI32ArrayAttr>(NVVM::NVVMDialect::getReqntidAttrName())[0];
+}
+
 class CudaKernels : public ::testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Sizes, CudaKernels, ::testing::ValuesIn(kCases),
-                         [](const auto &info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Sizes, CudaKernels, ::testing::ValuesIn(kCases), [](const auto &info) {
+  bool isDefault = StringRef(info.param.attention) == "generated";
+  return std::string(info.param.name) + (isDefault ? "" : "_") + (isDefault ? "" : info.param.attention);
+});
 
 TEST_P(CudaKernels, AssembleWithoutSpills) {
   if (cuda::findPtxas().empty())
     GTEST_SKIP() << "no ptxas";
-  Lowered lowered(GetParam().name);
+  host::HostOptions options;
+  options.attention = GetParam().attention;
+  Lowered lowered(GetParam().name, options);
   ASSERT_TRUE(lowered.module);
   int count = 0;
+  bool isForHopper = false;
   for (auto kernel : lowered.module->getOps<gpu::GPUModuleOp>()) {
     FailureOr<std::string> ptx = cuda::emitPtx(kernel);
     ASSERT_TRUE(succeeded(ptx));
@@ -110,12 +130,16 @@ TEST_P(CudaKernels, AssembleWithoutSpills) {
     EXPECT_EQ(used.spillStoreBytes, 0) << kernel.getName().str();
     EXPECT_EQ(used.spillLoadBytes, 0) << kernel.getName().str();
     EXPECT_EQ(used.stackBytes, 0) << kernel.getName().str();
+    EXPECT_FALSE(used.serializesWgmma) << kernel.getName().str();
+    isForHopper |= cuda::architectureOf(kernel) == "sm_90a";
     EXPECT_GT(cubin->image.size(), 0u);
     RecordProperty(kernel.getName().str() + "_registers", used.registers);
     RecordProperty(kernel.getName().str() + "_shared_bytes", sharedBytesOf(kernel));
+    RecordProperty(kernel.getName().str() + "_threads", threadsOf(kernel));
     ++count;
   }
   EXPECT_GT(count, 0);
+  EXPECT_EQ(isForHopper, options.attention == "wgmma");
 }
 
 } // namespace

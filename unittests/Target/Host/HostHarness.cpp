@@ -218,8 +218,8 @@ InterpreterOptions test::interpreterAt(const Coordinates &coordinates) {
 static bool sameBits(const Tensor &a, const Tensor &b) { return encode(a) == encode(b); }
 
 void test::expectMatches(const std::string &text, Tolerance tolerance, int64_t size, StringRef name, int accumulate,
-                         const Coordinates &coordinates) {
-  CompiledBodies bodies(text);
+                         const Coordinates &coordinates, const host::HostOptions &options) {
+  CompiledBodies bodies(text, options);
   ASSERT_TRUE(bodies.ok()) << bodies.diagnostics();
   func::FuncOp body = bodies.original(name);
   ASSERT_TRUE(body);

@@ -72,7 +72,7 @@ void expectClose(const Tensor &got, const Tensor &want, Tolerance tolerance, uns
 /// Compiles `text`, runs body `name` with 1, 2 and 3 threads, which must agree bitwise, and compares with the
 /// interpreter.
 void expectMatches(const std::string &text, Tolerance tolerance = kF32, int64_t size = 0, llvm::StringRef name = "body",
-                   int accumulate = 1, const Coordinates &coordinates = {});
+                   int accumulate = 1, const Coordinates &coordinates = {}, const host::HostOptions &options = {});
 
 /// What the interpreter is to know of a rank's place.
 InterpreterOptions interpreterAt(const Coordinates &coordinates);

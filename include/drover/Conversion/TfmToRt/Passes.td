@@ -18,7 +18,9 @@ def ConvertTfmToRt : Pass<"convert-tfm-to-rt", "mlir::ModuleOp"> {
     Option<"target", "target", "std::string", "\"host\"", "what bodies are compiled for: host or cuda">,
     Option<"lanes", "lanes", "unsigned", "16", "elements of a vector in kernels">,
     Option<"tpOverlap", "tp-overlap", "std::string", "\"none\"",
-           "what runs beside a collective of tensor parallelism: none, or bulk: a matmul that does not depend on it">
+           "what runs beside a collective of tensor parallelism: none, or bulk: a matmul that does not depend on it">,
+    Option<"attention", "attention", "std::string", "\"generated\"",
+           "attention of the cuda target: generated (mma.sync), or wgmma where there are such kernels: bf16, heads of 64 and 128, at least 64 queries and keys">
   ];
   let statistics = [
     Statistic<"numBodies", "bodies", "bodies converted">,

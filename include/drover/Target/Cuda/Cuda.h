@@ -33,12 +33,16 @@ void registerCudaPipelines();
 /// One error that names every operation of the bodies that no kernel computes yet.
 llvm::LogicalResult verifyHasKernels(mlir::ModuleOp module);
 
-/// PTX of a lowered kernel, for sm_90 and newer.
+/// sm_90, for which newer ones have code too; another one of a kernel that is for it alone.
+std::string architectureOf(mlir::gpu::GPUModuleOp kernel);
+/// PTX of a lowered kernel, for sm_90 and newer, or for the kernel's own architecture.
 llvm::FailureOr<std::string> emitPtx(mlir::gpu::GPUModuleOp kernel);
 
 /// What ptxas says of a kernel.
 struct Resources {
   int registers = 0, sharedBytes = 0, stackBytes = 0, spillStoreBytes = 0, spillLoadBytes = 0;
+  /// Where it waits for each wgmma, since something touches the registers of one in flight.
+  bool serializesWgmma = false;
 };
 struct Cubin {
   llvm::SmallVector<char, 0> image;
@@ -48,9 +52,9 @@ struct Cubin {
 std::string findPtxas();
 /// An error at `location` where there is none.
 llvm::LogicalResult verifyHasPtxas(mlir::Location location);
-/// Assembles PTX for sm_90. Errors are located at `location`.
+/// Assembles PTX for the architecture that it names. Errors are located at `location`.
 llvm::FailureOr<Cubin> assemble(mlir::Location location, llvm::StringRef ptx);
-/// The compute capability that `assemble` assembles for, 10 * major + minor.
+/// The compute capability of all kernels, 10 * major + minor.
 inline constexpr unsigned kArchitecture = 90;
 
 struct ImageOptions {

@@ -17,6 +17,8 @@ struct HostOptions {
   std::string cpu;
   /// What runs beside a collective of tensor parallelism (convert-tfm-to-rt): none or bulk.
   std::string tpOverlap = "none";
+  /// How attention is computed where there is a choice (convert-tfm-to-rt): generated, wgmma or cudnn.
+  std::string attention = "generated";
 };
 
 /// From bodies on tensors (docs/body-abi.md) to the LLVM dialect, in the phases of docs/host-lowering.md.

@@ -150,3 +150,19 @@ func.func private @attention_grad_documents_128_bf16(%q: tensor<1x512x256xbf16>,
   %dq, %dk, %dv = tfm.attention_grad %q, %k, %v, %o, %l, %do documents %m causal top_left {num_heads = 2 : i64, num_kv_heads = 1 : i64, scale = 0.1 : f64} : (tensor<1x512x256xbf16>, tensor<1x512x128xbf16>, tensor<1x512x128xbf16>, tensor<1x512x256xbf16>, tensor<1x2x512xf32>, tensor<1x512x256xbf16>, tensor<1x512xi32>) -> (tensor<1x512x256xbf16>, tensor<1x512x128xf32>, tensor<1x512x128xf32>)
   return %dq, %dk, %dv : tensor<1x512x256xbf16>, tensor<1x512x128xf32>, tensor<1x512x128xf32>
 }
+func.func private @attention_256_bf16(%q: tensor<1x512x512xbf16>, %k: tensor<1x512x256xbf16>, %v: tensor<1x512x256xbf16>) -> (tensor<1x512x512xbf16>, tensor<1x2x512xf32>) attributes {tfm.body = "forward"} {
+  %o, %l = tfm.attention %q, %k, %v causal top_left {num_heads = 2 : i64, num_kv_heads = 1 : i64, scale = 0.1 : f64} : (tensor<1x512x512xbf16>, tensor<1x512x256xbf16>, tensor<1x512x256xbf16>) -> (tensor<1x512x512xbf16>, tensor<1x2x512xf32>)
+  return %o, %l : tensor<1x512x512xbf16>, tensor<1x2x512xf32>
+}
+func.func private @attention_grad_256_bf16(%q: tensor<1x512x512xbf16>, %k: tensor<1x512x256xbf16>, %v: tensor<1x512x256xbf16>, %o: tensor<1x512x512xbf16>, %l: tensor<1x2x512xf32>, %do: tensor<1x512x512xbf16>) -> (tensor<1x512x512xbf16>, tensor<1x512x256xf32>, tensor<1x512x256xf32>) attributes {tfm.body = "backward"} {
+  %dq, %dk, %dv = tfm.attention_grad %q, %k, %v, %o, %l, %do causal top_left {num_heads = 2 : i64, num_kv_heads = 1 : i64, scale = 0.1 : f64} : (tensor<1x512x512xbf16>, tensor<1x512x256xbf16>, tensor<1x512x256xbf16>, tensor<1x512x512xbf16>, tensor<1x2x512xf32>, tensor<1x512x512xbf16>) -> (tensor<1x512x512xbf16>, tensor<1x512x256xf32>, tensor<1x512x256xf32>)
+  return %dq, %dk, %dv : tensor<1x512x512xbf16>, tensor<1x512x256xf32>, tensor<1x512x256xf32>
+}
+func.func private @attention_256_f32(%q: tensor<1x512x512xf32>, %k: tensor<1x512x256xf32>, %v: tensor<1x512x256xf32>) -> (tensor<1x512x512xf32>, tensor<1x2x512xf32>) attributes {tfm.body = "forward"} {
+  %o, %l = tfm.attention %q, %k, %v causal top_left {num_heads = 2 : i64, num_kv_heads = 1 : i64, scale = 0.1 : f64} : (tensor<1x512x512xf32>, tensor<1x512x256xf32>, tensor<1x512x256xf32>) -> (tensor<1x512x512xf32>, tensor<1x2x512xf32>)
+  return %o, %l : tensor<1x512x512xf32>, tensor<1x2x512xf32>
+}
+func.func private @attention_grad_256_f32(%q: tensor<1x512x512xf32>, %k: tensor<1x512x256xf32>, %v: tensor<1x512x256xf32>, %o: tensor<1x512x512xf32>, %l: tensor<1x2x512xf32>, %do: tensor<1x512x512xf32>) -> (tensor<1x512x512xf32>, tensor<1x512x256xf32>, tensor<1x512x256xf32>) attributes {tfm.body = "backward"} {
+  %dq, %dk, %dv = tfm.attention_grad %q, %k, %v, %o, %l, %do causal top_left {num_heads = 2 : i64, num_kv_heads = 1 : i64, scale = 0.1 : f64} : (tensor<1x512x512xf32>, tensor<1x512x256xf32>, tensor<1x512x256xf32>, tensor<1x512x512xf32>, tensor<1x2x512xf32>, tensor<1x512x512xf32>) -> (tensor<1x512x512xf32>, tensor<1x512x256xf32>, tensor<1x512x256xf32>)
+  return %dq, %dk, %dv : tensor<1x512x512xf32>, tensor<1x512x256xf32>, tensor<1x512x256xf32>
+}
