@@ -20,7 +20,7 @@ def ConvertTfmToRt : Pass<"convert-tfm-to-rt", "mlir::ModuleOp"> {
     Option<"tpOverlap", "tp-overlap", "std::string", "\"none\"",
            "what runs beside a collective of tensor parallelism: none, or bulk: a matmul that does not depend on it">,
     Option<"attention", "attention", "std::string", "\"generated\"",
-           "attention of the cuda target: generated (mma.sync), or wgmma where there are such kernels: bf16, heads of 64 and 128, at least 64 queries and keys">
+           "attention of the cuda target: generated (mma.sync); wgmma where there are such kernels: bf16, heads of 64 and 128, at least 64 queries and keys; cudnn where nothing speaks against it">
   ];
   let statistics = [
     Statistic<"numBodies", "bodies", "bodies converted">,
