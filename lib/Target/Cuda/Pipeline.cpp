@@ -48,7 +48,10 @@ static void addKernelPasses(OpPassManager &manager) {
   manager.addPass(createRtExpandMath(math));
   manager.addPass(arith::createArithExpandOpsPass());
   manager.addPass(createSCFToControlFlowPass());
-  manager.addPass(createConvertToLLVMPass());
+  // Not NVVM's: what it makes inline PTX of stays an operation for the emulator (emitPtx converts it).
+  ConvertToLLVMPassOptions toLLVM;
+  toLLVM.filterDialects = {"arith", "cf", "math", "ub", "vector"};
+  manager.addPass(createConvertToLLVMPass(toLLVM));
   manager.addPass(createReconcileUnrealizedCastsPass());
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
