@@ -300,10 +300,20 @@ static LogicalResult verifyGrid(ModuleOp module, Attribute attr) {
   return success();
 }
 
+/// Without `tfm.grid` there is one rank, whose types name no axis.
+static LogicalResult verifyWithoutGrid(ModuleOp module) {
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    for (Type type : llvm::concat<const Type>(function.getArgumentTypes(), function.getResultTypes()))
+      if (Distribution distribution = Distribution::of(type); !distribution.isReplicated())
+        return function.emitError("has a type on ")
+               << distribution.str() << ", where the module has no '" << TfmDialect::kGridAttr << "'";
+  return success();
+}
+
 LogicalResult verifyDistributions(ModuleOp module) {
   Attribute attr = module->getAttr(TfmDialect::kGridAttr);
   if (!attr)
-    return success();
+    return verifyWithoutGrid(module);
   if (failed(verifyGrid(module, attr)))
     return failure();
   for (auto nested : module.getOps<ModuleOp>())

@@ -590,3 +590,10 @@ func.func @chunks_of_an_axis_of_one_rank() -> tensor<8xi64, #tfm.dist<cp = S0x2>
   return %0 : tensor<8xi64, #tfm.dist<cp = S0x2>>
 }
 }
+
+// -----
+
+// expected-error@+1 {{has a type on tp=S0, where the module has no 'tfm.grid'}}
+func.func @no_grid(%x: tensor<4xf32, #tfm.dist<tp = S0>>) {
+  return
+}
