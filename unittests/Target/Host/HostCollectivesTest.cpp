@@ -149,7 +149,7 @@ TEST(HostCollectives, ColumnAndRowParallelProductsGiveTheWhole) {
     arguments.push_back({slice(x, 1, rank * 2, 2), slice(up, 0, rank * 3, 3), slice(down, 1, rank * 3, 3)});
   Results results = runRanks(
       module(
-          "tp = 4", "4",
+          "tp = 4", "4x1x1",
           R"((%x: tensor<2x2x6xf32>, %u: tensor<3x6xf32>, %d: tensor<6x3xf32>) -> tensor<2x2x6xf32> attributes {tfm.body = "forward"} {
         %g = shard.all_gather %x on @grid grid_axes = [0] gather_axis = 1 : tensor<2x2x6xf32> -> tensor<2x8x6xf32>
         %h = tfm.linear %g, %u : (tensor<2x8x6xf32>, tensor<3x6xf32>) -> tensor<2x8x3xf32>
@@ -181,7 +181,7 @@ TEST(HostCollectives, GroupsOfTheFactorsOfTp) {
   std::vector<std::vector<Tensor>> arguments;
   for (int64_t rank = 0; rank < 8; ++rank)
     arguments.push_back({counting({3, 5}, rank * 5)});
-  Results results = runRanks(module("tp = 4, kv = 2, replica = 2, cp = 2", "2x2x2", function), grid, arguments);
+  Results results = runRanks(module("tp = 4, kv = 2, replica = 2, cp = 2", "2x2x2x1", function), grid, arguments);
   for (int32_t rank = 0; rank < 8; ++rank) {
     Coordinates own = grid.at(rank);
     Tensor sum(ElementKind::F32, {3, 5}), squares = sum, maximum = sum, overCp = sum,
@@ -217,10 +217,10 @@ TEST(HostCollectives, GroupsOfTheFactorsOfTp) {
 TEST(HostCollectives, TwoChunksRoundTrip) {
   std::string function =
       R"((%x: tensor<2x4x3xbf16>) -> (tensor<2x8x3xbf16>, tensor<2x4x3xbf16>, tensor<2x4x3xf32>) attributes {tfm.body = "forward"} {
-        %g = shard.all_gather %x on @grid grid_axes = [0] gather_axis = 1 {tfm.two_chunk} : tensor<2x4x3xbf16> -> tensor<2x8x3xbf16>
-        %s = shard.all_slice %g on @grid grid_axes = [0] slice_axis = 1 {tfm.two_chunk} : tensor<2x8x3xbf16> -> tensor<2x4x3xbf16>
+        %g = shard.all_gather %x on @grid grid_axes = [1] gather_axis = 1 {tfm.two_chunk} : tensor<2x4x3xbf16> -> tensor<2x8x3xbf16>
+        %s = shard.all_slice %g on @grid grid_axes = [1] slice_axis = 1 {tfm.two_chunk} : tensor<2x8x3xbf16> -> tensor<2x4x3xbf16>
         %w = arith.extf %g : tensor<2x8x3xbf16> to tensor<2x8x3xf32>
-        %r = shard.reduce_scatter %w on @grid grid_axes = [0] scatter_axis = 1 {tfm.reduction = 0 : i64, tfm.two_chunk} : tensor<2x8x3xf32> -> tensor<2x4x3xf32>
+        %r = shard.reduce_scatter %w on @grid grid_axes = [1] scatter_axis = 1 {tfm.reduction = 0 : i64, tfm.two_chunk} : tensor<2x8x3xf32> -> tensor<2x4x3xf32>
         return %g, %s, %r : tensor<2x8x3xbf16>, tensor<2x4x3xbf16>, tensor<2x4x3xf32>
       })";
   Tensor whole = counting({2, 8, 3}, 4, ElementKind::BF16);
@@ -236,7 +236,7 @@ TEST(HostCollectives, TwoChunksRoundTrip) {
   };
   for (int64_t rank = 0; rank < 2; ++rank)
     arguments.push_back({part(rank)});
-  Results results = runRanks(module("cp = 2", "2", function), {1, 2, 1}, arguments);
+  Results results = runRanks(module("cp = 2", "1x2x1", function), {1, 2, 1}, arguments);
   for (int64_t rank = 0; rank < 2; ++rank) {
     expectEqual(results[rank][0], whole, "gathered");
     expectEqual(results[rank][1], part(rank), "sliced");
@@ -264,7 +264,7 @@ TEST(HostCollectives, ManyInFlight) {
   std::vector<std::vector<Tensor>> arguments;
   for (int64_t rank = 0; rank < 3; ++rank)
     arguments.push_back({counting({40}, rank)});
-  Results results = runRanks(module("tp = 3", "3",
+  Results results = runRanks(module("tp = 3", "3x1x1",
                                     "(%x: tensor<40xf32>) -> tensor<40xf32> attributes {tfm.body = \"forward\"} {\n" +
                                         ops + "return " + sum + " : tensor<40xf32>\n}"),
                              {3, 1, 1}, arguments);
@@ -299,7 +299,7 @@ TEST(HostCollectives, LossOverTheVocabulary) {
     arguments.push_back({slice(padded, 2, rank * 6, 6), labels, seed});
   Results results = runRanks(
       module(
-          "tp = 2", "2",
+          "tp = 2", "2x1x1",
           R"((%l: tensor<2x5x6xf32>, %y: tensor<2x5xi64>, %seed: tensor<f32>) -> (tensor<f64>, tensor<2x5x6xf32>) attributes {tfm.body = "forward"} {
         %o = tfm.shard_offset {axes = ["tp"], size = 6 : i64} : tensor<i64>
         %pm = tfm.logits_max %l offset %o {vocabulary = 11 : i64} : (tensor<2x5x6xf32>, tensor<i64>) -> tensor<2x5xf32>
