@@ -31,12 +31,12 @@ DeviceMatmul::DeviceMatmul(Device &device, Stream &stream, MatmulAlgorithms &alg
                            const std::string &library)
     : device(device), stream(stream), algorithms(algorithms), library(library),
       workspace(device.allocate(int64_t(workspaceBytes))) {
-  check(this->library.create(&handle), "cublasLtCreate", "");
   if (idleSms >= device.multiprocessors())
     fail(device.describe(), ": the program leaves ", idleSms, " multiprocessors to NCCL (--communication-sms) of ",
          device.multiprocessors(), " that there are");
   if (idleSms > 0)
     sms = int32_t(device.multiprocessors() - idleSms);
+  check(this->library.create(&handle), "cublasLtCreate", ""); // last: of a constructor that throws nothing is destroyed
 }
 
 DeviceMatmul::~DeviceMatmul() {
